@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/units.h"
+#include "plan/layout/axes.h"
+
+/// What a Compute op is made of: kernels and inner collectives, with shapes and bytes but no times.
+///
+/// Shapes are those of ONE rank. A cost model turns them into seconds, a backend's profiler finds
+/// the same pieces in the same order under the same indices.
+namespace isthmus::plan {
+
+enum class DType : std::uint8_t { kFp8, kBf16, kFp16, kFp32 };
+base::Bytes BytesOf(DType dtype);
+
+/// Which code runs the attention core; a scenario setting because it decides up to 9 % of a step.
+enum class AttentionKernel : std::uint8_t { kCudnn, kFlash3, kFlash2, kFlash1, kUnfused };
+
+/// C[m,n] (+)= A[m,k] B[k,n]. `output_bytes` is the output's memory traffic: m·n·2 for bf16
+/// activations; read plus write of the main gradient (2·g·m·n) for an accumulating weight gradient.
+struct Gemm {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType dtype = DType::kBf16;
+  base::Bytes output_bytes{0};
+};
+
+/// The attention core over `num_sequences` independent spans of `query_len` × `kv_len` tokens,
+/// `heads` query heads on this rank. FLOP: 4·num_sequences·heads·query_len·kv_len·head_dim, half of
+/// it when causal; the backward is 2.5 times that (five matrix products for two).
+struct Attention {
+  std::int64_t num_sequences = 0;
+  std::int64_t query_len = 0;
+  std::int64_t kv_len = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool causal = true;
+  bool backward = false;
+  AttentionKernel kernel = AttentionKernel::kCudnn;
+};
+
+/// Classes of memory-bound kernels that reach different shares of the HBM bandwidth.
+enum class MemoryClass : std::uint8_t { kElementwise, kNorm, kNormBackward, kCast, kCrossEntropy, kOptimizer };
+
+/// `launches` kernels that move `bytes` in all (reads plus writes).
+struct MemoryBound {
+  MemoryClass memory_class = MemoryClass::kElementwise;
+  base::Bytes bytes{0};
+  int launches = 1;
+};
+
+using Kernel = std::variant<Gemm, Attention, MemoryBound>;
+
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kAllToAllV,
+  kBroadcast,
+  kReduce,
+  /// A ring of `steps` exchanges with the neighbours, as context-parallel attention makes them;
+  /// `bytes` is what one rank sends in one exchange.
+  kRingExchange,
+};
+std::string ToText(CollectiveKind kind);
+
+/// A collective inside a Compute op. `bytes` follows nccl-tests' S: all-reduce, broadcast, reduce:
+/// the buffer; all-gather, reduce-scatter: the whole (gathered) buffer; all-to-all: what one rank
+/// holds.
+struct InnerCollective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  AxisSet axes;
+  base::Bytes bytes{0};
+  int steps = 1;  // kRingExchange: number of exchanges (cp - 1)
+};
+
+/// How the compute and the communication of a segment run beside each other.
+enum class Overlap : std::uint8_t {
+  kNone,      // one after the other: only the piece that is there, or compute then collective
+  kBulk,      // an independent collective beside the kernels (all-gather of x beside dgrad)
+  kGatherIn,  // user buffers: all-gather in chunks feeding the GEMM
+  kScatterOut,  // user buffers: the GEMM's chunks feeding a reduce-scatter
+  kRing,      // context-parallel ring: `steps` exchanges, each beside one attention step
+};
+
+/// One serial step of a block: kernels, a collective, or both side by side. A segment takes ONE
+/// integer duration; a block is the sum of its segments, so fused and expanded runs agree exactly.
+struct Segment {
+  const char* name = "";  // "qkv", "attention", "fc1 dgrad"…: static text
+  std::vector<Kernel> kernels;
+  std::optional<InnerCollective> collective;
+  Overlap overlap = Overlap::kNone;
+};
+
+/// A run of equal segments lists: `count` layers that are all alike are described once.
+struct RepeatedSegments {
+  int count = 1;
+  std::vector<Segment> segments;
+};
+
+/// The work of one Compute op on one rank.
+struct Work {
+  std::string name;  // "llm forward layers 0-19 tokens 8192"
+  std::vector<RepeatedSegments> parts;
+  base::Flops model_flops{0};     // what the model needs (no recomputation), this rank's share
+  base::Flops hardware_flops{0};  // what is executed, recomputation included
+  base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
+};
+
+}  // namespace isthmus::plan

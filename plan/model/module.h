@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/layout/layout.h"
+#include "plan/model/kernel.h"
+
+/// Modules of the graph: what they are (dimensions) and how they are run (settings).
+namespace isthmus::plan {
+
+enum class ModuleKind : std::uint8_t { kVit, kAudio, kDecoder };
+
+/// Dimensions of a stack of transformer layers.
+///
+/// Parameters of a layer: h·q + 2·h·k + q·h + (G+1)·h·f plus norms, with q = heads·head_dim,
+/// k = kv_heads·head_dim, G = 2 for a gated MLP and 1 for a plain one.
+struct Transformer {
+  int num_layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t ffn_hidden = 0;
+  std::int64_t num_heads = 0;
+  std::int64_t num_kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool gated_mlp = false;
+  bool rotary = false;
+  std::int64_t vocab_size = 0;  // 0 for encoders
+  bool tied_embeddings = false;
+  double hidden_dropout = 0.0;
+};
+
+/// Maps encoder width to LLM width; an MLP of `num_layers` linear layers.
+struct Projector {
+  enum class Place : std::uint8_t { kWithEncoder, kWithLlm };
+  int num_layers = 1;
+  std::int64_t hidden = 0;  // inner width of a two-layer projector
+  Place place = Place::kWithEncoder;
+  bool frozen = false;
+};
+
+enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+enum class TpOverlap : std::uint8_t { kNone, kBulk, kUserBuffers };
+/// Absent: the encoder's backward does not run (modelling_mimo finding 2); simulation only.
+enum class BackwardMode : std::uint8_t { kReal, kAbsent };
+enum class LossKernel : std::uint8_t { kFused, kUnfused };
+
+/// How one module is run. Each field decides whole tables of published results; none is implied.
+struct ModuleSettings {
+  bool frozen = false;
+  BackwardMode backward = BackwardMode::kReal;
+  bool sequence_parallel = true;
+  TpOverlap tp_overlap = TpOverlap::kUserBuffers;
+  Recompute recompute = Recompute::kNone;
+  int recompute_layers = 0;  // kFull: layers per stage that are recomputed, 0 = all
+  DType precision = DType::kBf16;
+  DType gradient_dtype = DType::kFp32;  // main gradients
+  AttentionKernel attention = AttentionKernel::kCudnn;
+  LossKernel loss = LossKernel::kFused;
+  int optimizer_instances = 1;
+  bool offload_parameters = false;  // colocated encoders: parameters on the host during the LLM phase
+};
+
+/// One module of the graph with its own layout.
+struct Module {
+  std::string name;
+  ModuleKind kind = ModuleKind::kDecoder;
+  Transformer transformer;
+  std::optional<Projector> projector;  // encoders only
+  ModuleSettings settings;
+  /// Absent: *homogeneous*, on the ranks of the LLM's first stage with its TP, CP and DP.
+  std::optional<Layout> layout;
+
+  // Encoders: tokens of one sample inside the encoder and after pixel-shuffle at the LLM, and how
+  // many tokens attend to each other (one image, one clip). Decoder: 0, the workload says.
+  std::int64_t tokens_per_sample = 0;
+  std::int64_t llm_tokens_per_sample = 0;
+  std::int64_t span_tokens = 0;
+
+  /// Input width of patches (channels · patch²) or audio features; 0 leaves the stem out.
+  std::int64_t input_width = 0;
+};
+
+/// Parameters of one layer, of embedding or head (vocab·hidden), of the whole module on no
+/// particular rank. `with_embeddings`: token embedding and untied head.
+std::int64_t LayerParameters(const Transformer& t);
+std::int64_t ProjectorParameters(const Projector& p, std::int64_t encoder_hidden, std::int64_t llm_hidden);
+std::int64_t TotalParameters(const Transformer& t);
+
+}  // namespace isthmus::plan

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/sim_time.h"
+#include "plan/program/program.h"
+#include "profiles/profile.h"
+#include "topology/cluster.h"
+#include "traces/trace.h"
+
+/// From a program to a predicted trace, in simulated time.
+namespace isthmus::sim {
+
+enum class NetworkModel : std::uint8_t { kNccl };
+enum class Folding : std::uint8_t { kAuto, kOff };
+enum class Expansion : std::uint8_t { kFused, kExpanded };
+
+struct SimOptions {
+  NetworkModel network = NetworkModel::kNccl;
+  Folding folding = Folding::kAuto;
+  Expansion expansion = Expansion::kFused;
+  bool record_memory_counters = true;
+};
+
+/// Facts for the trace's header that simulation itself does not know.
+struct RunFacts {
+  std::string scenario_name;
+  std::string scenario_hash;
+  std::string profile_name;
+  std::string commit;
+  std::uint64_t seed = 0;
+  std::vector<std::string> assumptions;
+};
+
+/// Why a run ended and what it took.
+struct Outcome {
+  bool deadlock = false;      // no op can proceed; `explanation` says which rank waits for what
+  std::string explanation;
+  std::int64_t end_ps = 0;
+  std::uint64_t num_ops = 0;  // executed
+  std::int32_t simulated_ranks = 0;
+  bool folded = false;
+  bool fits = true;           // no rank class is does_not_fit
+};
+
+/// Simulates every op of `program` on the first program.num_ranks devices of `cluster`.
+///
+/// A function of its inputs alone: equal inputs give equal events. Throws base::Error when the
+/// cluster has too few devices or the profile lacks a parameter.
+Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
+                 const profiles::Profile& profile, const SimOptions& options, const RunFacts& facts,
+                 traces::TraceSink& sink);
+
+}  // namespace isthmus::sim

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The record of one run, predicted or measured: what ops there were, when they ran, what memory
+/// they took. The same for sim and backend; knows neither. Stored by the schema in proto/trace.proto.
+///
+/// Times are integer picoseconds since the start of the first step. Ranks that do the same at
+/// equivalent places may be recorded once: a *lane of record* is a RankClass with `count` members,
+/// and events name classes. An unfolded or measured trace has one class per rank.
+namespace isthmus::traces {
+
+enum class TraceKind : std::uint8_t { kPredicted, kMeasured };
+
+/// What an interval is spent on; the figures of reports are sums over it.
+enum class Category : std::uint8_t {
+  kCompute,
+  kTpComm,
+  kCpComm,
+  kEpComm,
+  kPipelineComm,
+  kBoundaryComm,
+  kDpComm,        // gradients and parameters
+  kScalarComm,    // norms, found-inf, token counts
+  kCopy,          // to and from the host
+  kOptimizer,     // compute of the optimizer
+  kHost,          // host gaps and fixed step overhead
+};
+inline constexpr int kNumCategories = 11;
+const char* ToText(Category category);
+
+/// A producer an op waits for, on the same rank: op `op`'s end, or the end of its transfer
+/// `transfer - 1` when `transfer` > 0.
+struct Dependency {
+  std::uint32_t op = 0;
+  std::uint32_t transfer = 0;
+};
+
+/// One message of a P2P op.
+struct TransferRecord {
+  bool sends = false;
+  std::uint32_t peer = 0;  // index into RankClass::peers
+  std::int64_t bytes = 0;  // of the role's first rank; 0 means skipped
+};
+
+/// How a fused Compute op's duration splits; picoseconds, sums to its end - start.
+struct InnerShare {
+  Category category = Category::kCompute;
+  std::int64_t duration_ps = 0;
+};
+
+/// One op of a role, in host order: the static half of a trace's events.
+struct OpRecord {
+  std::string name;        // "forward", "reduce_scatter gradients", …
+  Category category = Category::kCompute;
+  std::string kind;        // "compute", "collective", "p2p", "copy", "optimizer"
+  std::string action;      // "forward", "all_reduce", "to_host", "step", …
+  std::uint16_t module = 0;
+  std::uint16_t chunk = 0;
+  std::uint16_t lane = 0;
+  std::int32_t microbatch = -1;
+  std::int32_t step = 0;
+  std::uint32_t group = 0;     // 1 + index into RoleRecord::groups; 0: none
+  bool ends_backward = false;  // straggler wait is taken after it
+  double model_flops = 0;      // of the role's first rank
+  double hardware_flops = 0;
+  std::int64_t bytes = 0;
+  std::vector<Dependency> dependencies;
+  std::vector<TransferRecord> transfers;
+  std::vector<InnerShare> inner_shares;
+};
+
+struct LaneRecord {
+  std::string kind;  // "compute", "communicator", "p2p", "copy_to_host", "copy_to_device"
+  std::string name;  // "compute", "llm dp_shard+cp", "p2p", …
+};
+
+struct RoleRecord {
+  std::string name;
+  std::vector<LaneRecord> lanes;
+  std::vector<std::string> groups;  // names of the communicators, "llm tp+cp", "vision->llm gather"
+  std::vector<OpRecord> ops;
+};
+
+/// Ranks recorded together.
+struct RankClass {
+  std::int32_t representative = 0;
+  std::int32_t count = 1;
+  std::vector<std::int32_t> members;     // all ranks, ascending
+  std::uint32_t role = 0;
+  std::int32_t node = 0;
+  /// By RoleRecord::groups: index into Header::groups, the communicator this class calls so.
+  std::vector<std::uint32_t> groups;
+  std::vector<std::uint32_t> peers;      // by peer index: the class on the other side
+};
+
+struct ModuleRecord {
+  std::string name;
+  std::string kind;
+  std::string layout;  // "TP8 PP2 DP16"
+  std::int32_t first_rank = 0;
+  std::int32_t num_ranks = 0;
+  double parameters = 0;
+};
+
+struct BoundaryRecord {
+  std::string from;
+  std::string to;
+  std::string kind;  // "colocated fan-in 2", "non-colocated equal", "local"
+  std::int64_t bytes_forward = 0;   // payload: materialised on a rank, per step
+  std::int64_t bytes_backward = 0;
+};
+
+/// Everything that is known before the first event.
+struct Header {
+  TraceKind kind = TraceKind::kPredicted;
+  std::string scenario_name;
+  std::string scenario_hash;
+  std::string program_hash;
+  std::string profile_name;
+  std::string profile_hash;
+  std::string commit;
+  std::string machine;
+  std::uint64_t seed = 0;
+  std::string placement;  // "homogeneous", "colocated", "non_colocated"
+  std::int32_t num_ranks = 0;
+  std::int32_t num_steps = 1;
+  std::int64_t num_microbatches = 0;
+  std::int64_t tokens_per_step = 0;
+  std::int64_t samples_per_step = 0;
+  /// FLOPs of a step over all ranks, by convention name ("model", "hardware", "6pt", "uniform").
+  std::map<std::string, double> step_flops;
+  std::string flop_convention;       // which of them MFU uses and why, in words
+  double peak_flops_per_gpu = 0;     // dense, at the precision of the run
+  bool expanded = false;             // inner pieces are recorded
+  bool folded = false;
+  std::vector<ModuleRecord> modules;
+  std::vector<BoundaryRecord> boundaries;
+  std::vector<RoleRecord> roles;
+  std::vector<RankClass> classes;
+  std::vector<std::vector<std::uint32_t>> groups;  // communicators: classes of their members
+  std::vector<std::string> assumptions;
+};
+
+/// One interval. `inner` 0 is the op itself; for P2P ops inner i is transfer i - 1; for Compute ops
+/// inner i is piece i - 1 of the expanded block. `issue` is when this rank was ready for it
+/// (dependencies met, lane free), `start` when it ran (partners there), `end` when it was over.
+struct Event {
+  std::uint32_t rank_class = 0;
+  std::uint32_t op = 0;
+  std::uint32_t inner = 0;
+  std::int64_t issue_ps = 0;
+  std::int64_t start_ps = 0;
+  std::int64_t end_ps = 0;
+};
+
+/// Memory in use on a class from `time_ps` on; only changes are recorded.
+struct MemoryCounter {
+  std::uint32_t rank_class = 0;
+  std::int64_t time_ps = 0;
+  std::int64_t bytes = 0;
+};
+
+/// Peak of a class and what it consisted of.
+struct MemoryPeak {
+  std::uint32_t rank_class = 0;
+  std::int64_t time_ps = 0;
+  std::int64_t peak_bytes = 0;      // tensors and workspace ("allocated")
+  std::int64_t device_bytes = 0;    // with allocator slack, CUDA context, NCCL
+  std::int64_t capacity_bytes = 0;
+  std::string verdict;              // "fits", "borderline", "does_not_fit"
+  std::string moment;               // the op running at the peak, in words
+  std::map<std::string, std::int64_t> categories;  // sums to device_bytes
+};
+
+/// A wait that no op explains: straggler or fixed step overhead of a class.
+struct ImposedWait {
+  std::uint32_t rank_class = 0;
+  std::uint32_t op = 0;  // taken after this op
+  std::int64_t start_ps = 0;
+  std::int64_t end_ps = 0;
+  bool straggler = true;  // false: host overhead
+};
+
+/// What is known only at the end.
+struct Trailer {
+  std::int64_t end_ps = 0;
+  std::vector<std::int64_t> step_end_ps;
+  std::vector<MemoryPeak> memory;
+  std::vector<ImposedWait> waits;
+  std::uint64_t num_ops = 0;          // executed (simulated) ops
+  std::int32_t simulated_ranks = 0;
+  bool folded = false;
+};
+
+/// Takes a run as it happens: OnHeader once, then events and counters in any number of portions,
+/// then OnTrailer once. Events of one class and lane come in order of their start; otherwise the
+/// order is the producer's and deterministic. Not thread-safe.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  virtual void OnHeader(const Header& header) = 0;
+  virtual void OnEvents(std::span<const Event> events) = 0;
+  virtual void OnMemory(std::span<const MemoryCounter> counters) = 0;
+  virtual void OnTrailer(const Trailer& trailer) = 0;
+};
+
+}  // namespace isthmus::traces

@@ -31,13 +31,16 @@ enum class Category : std::uint8_t {
   kHost,          // host gaps and fixed step overhead
 };
 inline constexpr int kNumCategories = 11;
+/// "compute", "tp_comm", …: the name used in keys and columns of every written form.
 const char* ToText(Category category);
+const char* ToText(TraceKind kind);  // "predicted", "measured"
 
 /// A producer an op waits for, on the same rank: op `op`'s end, or the end of its transfer
 /// `transfer - 1` when `transfer` > 0.
 struct Dependency {
   std::uint32_t op = 0;
   std::uint32_t transfer = 0;
+  bool operator==(const Dependency&) const = default;
 };
 
 /// One message of a P2P op.
@@ -45,12 +48,14 @@ struct TransferRecord {
   bool sends = false;
   std::uint32_t peer = 0;  // index into RankClass::peers
   std::int64_t bytes = 0;  // of the role's first rank; 0 means skipped
+  bool operator==(const TransferRecord&) const = default;
 };
 
 /// How a fused Compute op's duration splits; picoseconds, sums to its end - start.
 struct InnerShare {
   Category category = Category::kCompute;
   std::int64_t duration_ps = 0;
+  bool operator==(const InnerShare&) const = default;
 };
 
 /// One op of a role, in host order: the static half of a trace's events.
@@ -72,11 +77,13 @@ struct OpRecord {
   std::vector<Dependency> dependencies;
   std::vector<TransferRecord> transfers;
   std::vector<InnerShare> inner_shares;
+  bool operator==(const OpRecord&) const = default;
 };
 
 struct LaneRecord {
   std::string kind;  // "compute", "communicator", "p2p", "copy_to_host", "copy_to_device"
   std::string name;  // "compute", "llm dp_shard+cp", "p2p", …
+  bool operator==(const LaneRecord&) const = default;
 };
 
 struct RoleRecord {
@@ -84,6 +91,7 @@ struct RoleRecord {
   std::vector<LaneRecord> lanes;
   std::vector<std::string> groups;  // names of the communicators, "llm tp+cp", "vision->llm gather"
   std::vector<OpRecord> ops;
+  bool operator==(const RoleRecord&) const = default;
 };
 
 /// Ranks recorded together.
@@ -96,6 +104,7 @@ struct RankClass {
   /// By RoleRecord::groups: index into Header::groups, the communicator this class calls so.
   std::vector<std::uint32_t> groups;
   std::vector<std::uint32_t> peers;      // by peer index: the class on the other side
+  bool operator==(const RankClass&) const = default;
 };
 
 struct ModuleRecord {
@@ -105,6 +114,7 @@ struct ModuleRecord {
   std::int32_t first_rank = 0;
   std::int32_t num_ranks = 0;
   double parameters = 0;
+  bool operator==(const ModuleRecord&) const = default;
 };
 
 struct BoundaryRecord {
@@ -113,6 +123,7 @@ struct BoundaryRecord {
   std::string kind;  // "colocated fan-in 2", "non-colocated equal", "local"
   std::int64_t bytes_forward = 0;   // payload: materialised on a rank, per step
   std::int64_t bytes_backward = 0;
+  bool operator==(const BoundaryRecord&) const = default;
 };
 
 /// Everything that is known before the first event.
@@ -144,6 +155,7 @@ struct Header {
   std::vector<RankClass> classes;
   std::vector<std::vector<std::uint32_t>> groups;  // communicators: classes of their members
   std::vector<std::string> assumptions;
+  bool operator==(const Header&) const = default;
 };
 
 /// One interval. `inner` 0 is the op itself; for P2P ops inner i is transfer i - 1; for Compute ops
@@ -156,6 +168,7 @@ struct Event {
   std::int64_t issue_ps = 0;
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
+  bool operator==(const Event&) const = default;
 };
 
 /// Memory in use on a class from `time_ps` on; only changes are recorded.
@@ -163,6 +176,7 @@ struct MemoryCounter {
   std::uint32_t rank_class = 0;
   std::int64_t time_ps = 0;
   std::int64_t bytes = 0;
+  bool operator==(const MemoryCounter&) const = default;
 };
 
 /// Peak of a class and what it consisted of.
@@ -175,6 +189,7 @@ struct MemoryPeak {
   std::string verdict;              // "fits", "borderline", "does_not_fit"
   std::string moment;               // the op running at the peak, in words
   std::map<std::string, std::int64_t> categories;  // sums to device_bytes
+  bool operator==(const MemoryPeak&) const = default;
 };
 
 /// A wait that no op explains: straggler or fixed step overhead of a class.
@@ -184,6 +199,7 @@ struct ImposedWait {
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
   bool straggler = true;  // false: host overhead
+  bool operator==(const ImposedWait&) const = default;
 };
 
 /// What is known only at the end.
@@ -195,6 +211,7 @@ struct Trailer {
   std::uint64_t num_ops = 0;          // executed (simulated) ops
   std::int32_t simulated_ranks = 0;
   bool folded = false;
+  bool operator==(const Trailer&) const = default;
 };
 
 /// Takes a run as it happens: OnHeader once, then events and counters in any number of portions,

@@ -1,0 +1,120 @@
+"""What the fit scripts share: reading rows, the held-out fifth, residuals, and the profile file."""
+
+import argparse
+import csv
+import datetime
+import hashlib
+import pathlib
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def arguments(description, gpus, source):
+    """The command line of a fit script; `source` is the table it reads."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", required=True, type=pathlib.Path, metavar="DIR",
+                        help=f"folder that holds {source}")
+    parser.add_argument("--gpu", required=True, choices=gpus, help="which machine to fit")
+    parser.add_argument("-o", "--output", required=True, type=pathlib.Path, metavar="FILE",
+                        help="profile file to write")
+    parser.add_argument("--date", default=datetime.date.today().isoformat(),
+                        help="date to state in the profile (default: today)")
+    return parser.parse_args()
+
+
+def read_rows(path):
+    """Rows of a table as dicts, with `held_out` added."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["held_out"] = held_out(row["row_id"])
+    return rows
+
+
+def held_out(row_id):
+    """True for the fifth of the rows that no fit may see."""
+    return int(hashlib.sha1(row_id.encode()).hexdigest(), 16) % 5 == 0
+
+
+def column(rows, name):
+    return np.array([float(row[name]) for row in rows])
+
+
+def mask(rows):
+    """Held-out mask; all rows are used for both when a fifth is too few to hold out."""
+    return np.array([row["held_out"] for row in rows])
+
+
+def row_range(rows):
+    """`K00001..K05741 (2873 rows)`; the rows between that don't belong are not counted."""
+    ids = sorted(row["row_id"] for row in rows)
+    if len(ids) == 1:
+        return f"{ids[0]} (1 row)"
+    return f"{ids[0]}..{ids[-1]} ({len(ids)} rows)"
+
+
+def minimize_simplex(loss, start, rounds=4, **options):
+    """Nelder-Mead, restarted from where it ended: deterministic and needs no gradient."""
+    point = np.array(start, float)
+    best = None
+    for _ in range(rounds):
+        best = minimize(loss, point, method="Nelder-Mead",
+                        options=dict(maxiter=2000, xatol=1e-4, fatol=1e-8, adaptive=True, **options))
+        point = best.x
+    return best
+
+
+def residual(predicted, measured):
+    """Quantiles of |predicted / measured - 1| as a profile states them."""
+    error = np.abs(np.asarray(predicted) / np.asarray(measured) - 1)
+    return {"median": round(float(np.median(error)), 4), "p90": round(float(np.quantile(error, 0.9)), 4),
+            "rows": int(len(error))}
+
+
+def describe(label, predicted, measured):
+    error = np.asarray(predicted) / np.asarray(measured) - 1
+    if len(error):
+        print(f"{label:58s} med {np.median(abs(error)):6.1%} p90 {np.quantile(abs(error), .9):6.1%} "
+              f"bias {np.median(error):+6.1%} n {len(error)}")
+
+
+def number(value):
+    """Four significant digits: more than any of these fits can tell apart."""
+    text = f"{value:.4g}"
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        if "." not in mantissa:
+            mantissa += ".0"
+        return f"{mantissa}e{int(exponent):+03d}"
+    return text
+
+
+class Profile:
+    """Collects parameters and writes the YAML that scenarios/ reads."""
+
+    def __init__(self, name, date, command, table):
+        self.name, self.date, self.command = name, date, command
+        self.table = table
+        self.lines = []
+
+    def set(self, key, value, unit, mark, source, quality=None):
+        fields = [f"value: {number(value)}", f"unit: {unit}", f"mark: {mark}"]
+        if quality:
+            fields.append("residual: {median: %s, p90: %s, rows: %d}"
+                          % (quality["median"], quality["p90"], quality["rows"]))
+        fields.append(f'source: "{source}"')
+        self.lines.append(f"  {key}: {{{', '.join(fields)}}}")
+
+    def write(self, path):
+        digest = hashlib.sha256(self.table.read_bytes()).hexdigest()
+        text = [
+            "# Written by a fit script; change the script or its data and run it again.",
+            "profile:",
+            f"  name: {self.name}",
+            f"  date: {self.date}",
+            f"  command: {self.command}",
+            f"  input: {{file: {self.table.name}, sha256: {digest}}}",
+            "parameters:",
+        ]
+        path.write_text("\n".join(text + self.lines) + "\n", encoding="utf-8")

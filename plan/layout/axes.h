@@ -20,6 +20,12 @@ class AxisSet {
   constexpr bool has(Axis axis) const { return (bits_ & AxisSet(axis).bits_) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr std::uint8_t bits() const { return bits_; }
+  /// All axes that are not in the set.
+  constexpr AxisSet Others() const {
+    AxisSet others;
+    others.bits_ = static_cast<std::uint8_t>(~bits_ & ((1U << kNumAxes) - 1U));
+    return others;
+  }
   friend constexpr AxisSet operator|(AxisSet a, AxisSet b) {
     AxisSet both;
     both.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
@@ -39,7 +45,7 @@ inline constexpr AxisSet kDpReplica = Axis::kDpReplica;
 inline constexpr AxisSet kDp = kDpShard | kDpReplica;
 inline constexpr AxisSet kPp = Axis::kPp;
 
-/// "tp", "dp+cp", … in the order tp cp ep dp pp; a lone half of dp is "dp_shard" or "dp_replica".
+/// "tp", "cp+dp", … in the order tp cp ep dp pp; a lone half of dp is "dp_shard" or "dp_replica".
 std::string ToText(AxisSet axes);
 
 }  // namespace isthmus::plan

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <array>
-#include <optional>
+#include <cstddef>
 #include <vector>
 
 #include "base/ids.h"
@@ -17,6 +17,8 @@ namespace isthmus::plan {
 /// A grid need not be contiguous: a *stage view* fixes pp and keeps the strides, which is where a
 /// homogeneous encoder lives.
 ///
+/// The ep axis has size 1: experts re-factor the ranks of tp, cp and dp, they don't multiply them.
+///
 /// Immutable value. Cost: coordinates and members are O(axes) and O(group size).
 class Grid {
  public:
@@ -24,7 +26,7 @@ class Grid {
   /// shards. Needs degrees ≥ 1 and instances dividing dp (scenarios checks both).
   Grid(const Layout& layout, int optimizer_instances);
 
-  /// The ranks of pipeline stage `stage` as a grid with pp = 1.
+  /// The ranks of pipeline stage `stage` as a grid with pp = 1. Needs 0 ≤ stage < size(Axis::kPp).
   Grid StageView(int stage) const;
 
   int num_ranks() const;
@@ -44,7 +46,7 @@ class Grid {
   std::vector<std::vector<base::Rank>> Groups(AxisSet axes) const;
   /// Index of the group over `axes` that `rank` is in; the order of Groups().
   int GroupIndex(base::Rank rank, AxisSet axes) const;
-  /// The rank `delta` steps from `rank` along pp, with wrap-around.
+  /// The rank `delta` steps from `rank` along `axis`, with wrap-around. Needs contains(rank).
   base::Rank Neighbour(base::Rank rank, Axis axis, int delta) const;
   /// All ranks in grid order.
   std::vector<base::Rank> Ranks() const;
@@ -53,9 +55,12 @@ class Grid {
   struct Extent {
     int size = 1;
     int stride = 1;
-    int order = 0;  // position in "fastest first"
   };
   Grid() = default;
+  const Extent& extent(Axis axis) const { return axes_[static_cast<std::size_t>(axis)]; }
+  /// Distances from a group's first rank to its members, in grid order.
+  std::vector<int> Offsets(AxisSet axes) const;
+
   std::array<Extent, kNumAxes> axes_{};
   std::array<Axis, kNumAxes> fastest_first_{};
   int first_rank_ = 0;

@@ -24,7 +24,7 @@ struct Layout {
   AxisOrder order = AxisOrder::kTpCpDpPp;
   int first_rank = 0;
   /// Layers of each stage, first to last; empty: as even as can be, the first stages take the rest.
-  std::vector<int> stage_layers;
+  std::vector<int> stage_layers = {};
 
   int num_ranks() const { return tp * cp * pp * dp; }
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -29,7 +29,11 @@ struct Gemm {
   std::int64_t k = 0;
   DType dtype = DType::kBf16;
   base::Bytes output_bytes{0};
+  /// fp8 only: partial sums are promoted to fp32 on the way (split accumulation), as dgrad and wgrad
+  /// of training do it; slower than the fast accumulation of the forward.
+  bool promoted_accumulation = false;
 };
+base::Flops FlopsOf(const Gemm& gemm);  // 2·m·n·k
 
 /// The attention core over `num_sequences` independent spans of `query_len` × `kv_len` tokens,
 /// `heads` query heads on this rank. FLOP: 4·num_sequences·heads·query_len·kv_len·head_dim, half of
@@ -45,6 +49,8 @@ struct Attention {
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kCudnn;
 };
+/// Executed FLOP by the rule above (backward 2.5 times the forward).
+base::Flops FlopsOf(const Attention& attention);
 
 /// Classes of memory-bound kernels that reach different shares of the HBM bandwidth.
 enum class MemoryClass : std::uint8_t { kElementwise, kNorm, kNormBackward, kCast, kCrossEntropy, kOptimizer };
@@ -70,6 +76,7 @@ enum class CollectiveKind : std::uint8_t {
   /// `bytes` is what one rank sends in one exchange.
   kRingExchange,
 };
+/// "all_reduce", "all_gather", …: the spelling of files and keys.
 std::string ToText(CollectiveKind kind);
 
 /// A collective inside a Compute op. `bytes` follows nccl-tests' S: all-reduce, broadcast, reduce:
@@ -88,7 +95,10 @@ enum class Overlap : std::uint8_t {
   kBulk,      // an independent collective beside the kernels (all-gather of x beside dgrad)
   kGatherIn,  // user buffers: all-gather in chunks feeding the GEMM
   kScatterOut,  // user buffers: the GEMM's chunks feeding a reduce-scatter
-  kRing,      // context-parallel ring: `steps` exchanges, each beside one attention step
+  /// Context-parallel ring of `steps` exchanges. Exactly steps + 1 kernels: kernels[i] is the
+  /// attention of step i, on the block that exchange i - 1 brought (step 0: the rank's own).
+  /// Exchange i runs beside kernels[i]; the last kernel has none beside it.
+  kRing,
 };
 
 /// One serial step of a block: kernels, a collective, or both side by side. A segment takes ONE
@@ -114,5 +124,7 @@ struct Work {
   base::Flops hardware_flops{0};  // what is executed, recomputation included
   base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
 };
+/// FLOP of all GEMM and attention kernels, as executed (padding and recomputation included).
+base::Flops ExecutedFlops(const Work& work);
 
 }  // namespace isthmus::plan

@@ -73,7 +73,7 @@ struct Op {
   CopyDirection copy() const { return static_cast<CopyDirection>(detail); }
   OptimizerAction optimizer() const { return static_cast<OptimizerAction>(detail); }
 };
-static_assert(sizeof(Op) == 48);
+static_assert(sizeof(Op) <= 48);
 
 /// One message of a P2P op. Messages match in order per pair of ranks and direction.
 struct Transfer {

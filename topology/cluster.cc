@@ -1,0 +1,197 @@
+#include "topology/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "topology/internal/check_spec.h"
+
+namespace isthmus::topology {
+
+using internal::Block;
+using internal::Cable;
+using internal::CableEnd;
+using internal::GpuPlace;
+
+namespace {
+
+ClusterSpec Checked(ClusterSpec spec) {
+  internal::CheckSpec(spec);
+  return spec;
+}
+
+// The cable that a fault is about.
+base::LinkId FaultyUpLink(const internal::Numbering& numbering, const LinkFault& fault) {
+  const int node = fault.node.value();
+  const Block& block = numbering.BlockOfNode(node);
+  const int node_in_block = node - block.first_node;
+  const int gpu = block.first_gpu + node_in_block * block.gpus_per_node + fault.index;
+  switch (fault.part) {
+    case FaultyPart::kNvlink:
+      return numbering.UpLink(internal::kGpuNvlink, gpu);
+    case FaultyPart::kPcie:
+      return numbering.UpLink(internal::kGpuPcie, gpu);
+    case FaultyPart::kNic:
+      return numbering.UpLink(
+          internal::kNicLeaf,
+          block.first_switch + node_in_block * block.switches_per_node + fault.index);
+    case FaultyPart::kUplink:
+      return numbering.UpLink(internal::kLeafSpine, block.LeafOf(node, fault.index));
+  }
+  ISTHMUS_CHECK(false, "no such part {}", static_cast<int>(fault.part));
+}
+
+// The factor of a sorted list's entry, 1 if there is none.
+template <typename Id>
+double FactorOf(const std::vector<std::pair<Id, double>>& factors, Id id) {
+  const auto found = std::lower_bound(
+      factors.begin(), factors.end(), id,
+      [](const std::pair<Id, double>& entry, Id wanted) { return entry.first < wanted; });
+  return found != factors.end() && found->first == id ? found->second : 1;
+}
+
+LinkKind KindOf(Cable cable) {
+  switch (cable) {
+    case internal::kGpuNvlink:
+      return LinkKind::kNvlink;
+    case internal::kNicLeaf:
+      return LinkKind::kNic;
+    case internal::kLeafSpine:
+      return LinkKind::kUplink;
+    default:
+      return LinkKind::kPcie;
+  }
+}
+
+}  // namespace
+
+Cluster::Cluster(ClusterSpec spec) : spec_(Checked(std::move(spec))), numbering_(spec_) {
+  std::map<base::LinkId, double> links;
+  for (const LinkFault& fault : spec_.link_faults) {
+    links.try_emplace(FaultyUpLink(numbering_, fault), 1).first->second *= fault.bandwidth_factor;
+  }
+  link_factors_.assign(links.begin(), links.end());
+  for (const SlowGpu& slow : spec_.slow_gpus) {
+    speed_factors_.emplace_back(slow.device, slow.speed_factor);
+  }
+  std::sort(speed_factors_.begin(), speed_factors_.end());
+}
+
+int Cluster::num_ranks() const {
+  return spec_.rank_devices.empty() ? num_gpus() : static_cast<int>(spec_.rank_devices.size());
+}
+
+base::DeviceId Cluster::DeviceOf(base::Rank rank) const {
+  if (rank.value() < 0 || rank.value() >= num_ranks()) {
+    throw base::Error(fmt::format(
+        "cluster {}: rank {} has no GPU: there is room for {} ranks\n  hint: add nodes or use a "
+        "layout of at most {} ranks",
+        spec_.name, rank.value(), num_ranks(), num_ranks()));
+  }
+  if (spec_.rank_devices.empty()) return base::DeviceId{rank.value()};
+  return spec_.rank_devices[static_cast<std::size_t>(rank.value())];
+}
+
+const NodeGroup& Cluster::GroupOf(const Block& block) const {
+  return spec_.node_groups[static_cast<std::size_t>(block.group_index)];
+}
+
+Device Cluster::DeviceAt(base::DeviceId device) const { return numbering_.DeviceAt(device); }
+
+std::vector<base::LinkId> Cluster::LinksFrom(base::DeviceId device) const {
+  return numbering_.LinksFrom(device);
+}
+
+base::BytesPerSecond Cluster::UplinkBandwidth(const Block& block) const {
+  const NodeGroup& group = GroupOf(block);
+  const int nics_per_leaf = block.is_rail_optimised ? 1 : group.nics_per_node;
+  const base::BytesPerSecond down =
+      group.nic_bandwidth.value * static_cast<double>(block.nodes_per_leaf_group * nics_per_leaf);
+  const base::BytesPerSecond port = spec_.fabric.spine_port_bandwidth.value;
+  // Whole ports; the small number keeps a quotient that is whole but for rounding.
+  const double ports =
+      std::ceil(down.value() / (spec_.fabric.oversubscription.value * port.value()) - 1e-9);
+  return port * ports;
+}
+
+Link Cluster::LinkAt(base::LinkId id) const {
+  const CableEnd end = numbering_.CableOf(id);
+  Link link{.id = id, .kind = KindOf(end.cable)};
+  std::tie(link.from, link.to) = numbering_.EndsOf(end.cable, end.number);
+  if (!end.is_up) std::swap(link.from, link.to);
+  std::tie(link.bandwidth, link.latency) = FiguresOf(end.cable, end.number);
+  link.bandwidth = link.bandwidth * BandwidthFactorOf(end.cable, end.number);
+  return link;
+}
+
+std::pair<base::BytesPerSecond, base::Seconds> Cluster::FiguresOf(Cable cable, int number) const {
+  const auto figures_of = [this](const Block& block, bool is_nvlink) {
+    const NodeGroup& group = GroupOf(block);
+    return is_nvlink ? std::pair(group.nvlink_bandwidth.value, group.nvlink_latency.value)
+                     : std::pair(group.pcie_bandwidth.value, group.pcie_latency.value);
+  };
+  switch (cable) {
+    case internal::kGpuNvlink:
+    case internal::kGpuPcie:
+      return figures_of(*numbering_.PlaceOf(number).block, cable == internal::kGpuNvlink);
+    case internal::kHostPcie:
+    case internal::kNicPcie:
+      return figures_of(numbering_.BlockOfSwitch(number), false);
+    case internal::kNicLeaf: {
+      const NodeGroup& group = GroupOf(numbering_.BlockOfSwitch(number));
+      return {group.nic_bandwidth.value, group.nic_latency.value};
+    }
+    case internal::kLeafSpine:
+      return {UplinkBandwidth(numbering_.BlockOfLeaf(number)), spec_.fabric.hop_latency.value};
+    case internal::kNumCables:
+      break;
+  }
+  ISTHMUS_CHECK(false, "no such cable {}", static_cast<int>(cable));
+}
+
+base::NodeId Cluster::NodeOf(base::DeviceId gpu) const {
+  return base::NodeId{numbering_.PlaceOf(gpu.value()).node};
+}
+
+int Cluster::LocalIndexOf(base::DeviceId gpu) const { return numbering_.PlaceOf(gpu.value()).local; }
+
+const NodeGroup& Cluster::NodeGroupOf(base::DeviceId gpu) const {
+  return GroupOf(*numbering_.PlaceOf(gpu.value()).block);
+}
+
+base::DeviceId Cluster::HostOf(base::DeviceId gpu) const {
+  return numbering_.DeviceOf(DeviceKind::kHost, numbering_.PlaceOf(gpu.value()).node);
+}
+
+std::optional<base::DeviceId> Cluster::NicOf(base::DeviceId gpu) const {
+  const GpuPlace place = numbering_.PlaceOf(gpu.value());
+  if (!place.block->has_nics) return std::nullopt;
+  return numbering_.DeviceOf(DeviceKind::kNic, place.pcie_switch);
+}
+
+double Cluster::SpeedFactorOf(base::DeviceId gpu) const {
+  ISTHMUS_CHECK(gpu.value() >= 0 && gpu.value() < num_gpus(), "device {} is not a GPU",
+                gpu.value());
+  return FactorOf(speed_factors_, gpu);
+}
+
+bool Cluster::AreInOneNvlinkDomain(base::DeviceId a, base::DeviceId b) const {
+  return NodeOf(a) == NodeOf(b);
+}
+
+double Cluster::BandwidthFactorOf(Cable cable, int number) const {
+  if (link_factors_.empty()) return 1;
+  return FactorOf(link_factors_, numbering_.UpLink(cable, number));
+}
+
+bool Cluster::IsDead(Cable cable, int number) const {
+  return BandwidthFactorOf(cable, number) == 0;
+}
+
+}  // namespace isthmus::topology

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "topology/cluster_spec.h"
+#include "topology/internal/numbering.h"
+#include "topology/locality.h"
+#include "topology/route.h"
+
+namespace isthmus::topology {
+
+/// The machine: GPUs and what joins them. Facts and routes, no time.
+///
+/// GPUs come first in the numbering of devices, node by node and group by group, so GPU g of a
+/// cluster of 8-GPU nodes is local GPU g % 8 of node g / 8. The other devices and the links
+/// follow; they are worked out when asked for and never stored.
+///
+/// A route is the path of least latency over live links, then of fewest links, then of more
+/// NVLink. Data never passes through a host's memory or a third node. Where nothing is dead that
+/// is arithmetic (docs/models/topology.md); else the path is searched for.
+///
+/// Thread-safe: immutable after construction.
+/// Cost: lookups O(number of node groups + log faults); a route the same, or a search among the
+/// devices of two nodes where its usual path is dead. Memory: the spec's.
+class Cluster {
+ public:
+  /// Throws base::Error, listing every mistake, if `spec` can't be built.
+  explicit Cluster(ClusterSpec spec);
+
+  const ClusterSpec& spec() const { return spec_; }
+  int num_nodes() const { return numbering_.num_nodes(); }
+  int num_gpus() const { return numbering_.num_gpus(); }
+  int num_leaf_groups() const { return numbering_.num_leaf_groups(); }
+  /// How many ranks the cluster has room for: its GPUs, unless the spec places ranks itself.
+  int num_ranks() const;
+  /// All kinds of devices and directed links; their ids are 0 … num − 1.
+  int num_devices() const { return numbering_.num_devices(); }
+  int num_links() const { return numbering_.num_links(); }
+
+  /// Throws base::Error if the cluster has no room for the rank.
+  base::DeviceId DeviceOf(base::Rank rank) const;
+
+  Device DeviceAt(base::DeviceId device) const;
+  Link LinkAt(base::LinkId link) const;
+  /// The links that leave a device, dead ones included, in a fixed order.
+  std::vector<base::LinkId> LinksFrom(base::DeviceId device) const;
+
+  // The next ones take a GPU.
+  base::NodeId NodeOf(base::DeviceId gpu) const;
+  int LocalIndexOf(base::DeviceId gpu) const;
+  const NodeGroup& NodeGroupOf(base::DeviceId gpu) const;
+  base::DeviceId HostOf(base::DeviceId gpu) const;
+  /// The GPU's own NIC, dead or alive; absent in a cluster without NICs.
+  std::optional<base::DeviceId> NicOf(base::DeviceId gpu) const;
+  /// 1 unless the spec has it as a slow GPU.
+  double SpeedFactorOf(base::DeviceId gpu) const;
+  bool AreInOneNvlinkDomain(base::DeviceId a, base::DeviceId b) const;
+
+  /// The route between two GPUs. Throws base::Error if dead links leave none.
+  Route RouteBetween(base::DeviceId from, base::DeviceId to) const;
+  /// The routes of copies between a GPU and its host's memory. Throw if the PCIe link is dead.
+  Route RouteToHost(base::DeviceId gpu) const;
+  Route RouteFromHost(base::DeviceId gpu) const;
+
+  /// Needs at least one rank and no rank twice. Throws base::Error if dead links cut one off.
+  /// O(n) without allocation if the ranks come in the order of their GPUs, else O(n log n).
+  GroupLocality Locality(std::span<const base::Rank> ranks) const;
+
+ private:
+  const NodeGroup& GroupOf(const internal::Block& block) const;
+  double BandwidthFactorOf(internal::Cable cable, int number) const;
+  bool IsDead(internal::Cable cable, int number) const;
+  // Of a sound cable, per direction.
+  std::pair<base::BytesPerSecond, base::Seconds> FiguresOf(internal::Cable cable, int number) const;
+  base::BytesPerSecond UplinkBandwidth(const internal::Block& block) const;
+
+  Route RouteOver(base::DeviceId from, base::DeviceId to,
+                  std::span<const base::LinkId> links) const;
+  Route UsualRoute(base::DeviceId from, base::DeviceId to) const;
+  Route CheckedCopyRoute(Route route, base::DeviceId gpu) const;
+  bool TurnsToOtherRail(const internal::GpuPlace& from, const internal::GpuPlace& to) const;
+  [[noreturn]] void ThrowCutOff(base::DeviceId gpu, const std::string& from_what) const;
+
+  GroupLocality LocalityInOrder(std::span<const base::Rank> ranks) const;
+  int UsedNic(base::DeviceId gpu, const internal::GpuPlace& place, bool leaves_leaf_group) const;
+  std::optional<base::BytesPerSecond> BandwidthInNode(base::DeviceId gpu,
+                                                      const internal::GpuPlace& place) const;
+
+  ClusterSpec spec_;
+  internal::Numbering numbering_;
+  std::vector<std::pair<base::LinkId, double>> link_factors_;    // up links, sorted by id
+  std::vector<std::pair<base::DeviceId, double>> speed_factors_;  // sorted by id
+};
+
+}  // namespace isthmus::topology

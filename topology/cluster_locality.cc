@@ -1,0 +1,150 @@
+// The locality of a group of ranks in a Cluster.
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "topology/cluster.h"
+#include "topology/graph.h"
+
+namespace isthmus::topology {
+
+using internal::GpuPlace;
+
+namespace {
+
+// Takes a group's GPUs in the order of their ids and adds up its locality.
+class Tally {
+ public:
+  void AddRank(const GpuPlace& place, base::DeviceId gpu) {
+    if (place.node != node_) {
+      FinishNode();
+      node_ = place.node;
+      ++result_.num_nodes;
+      result_.num_leaf_groups += place.leaf_group != leaf_group_ ? 1 : 0;
+      leaf_group_ = place.leaf_group;
+    }
+    result_.num_devices += gpu != gpu_ ? 1 : 0;
+    gpu_ = gpu;
+    ++result_.num_ranks;
+    ++ranks_of_node_;
+  }
+
+  void AddNic(int nic_index, base::BytesPerSecond bandwidth) {
+    nics_of_node_ |= std::uint64_t{1} << nic_index;
+    Lower(result_.slowest_nic, bandwidth);
+  }
+
+  void AddInNodeBandwidth(base::BytesPerSecond bandwidth) {
+    Lower(result_.slowest_nvlink, bandwidth);
+  }
+
+  GroupLocality Finish(LeafWiring wiring) {
+    FinishNode();
+    result_.farthest = Farthest(wiring);
+    if (result_.num_nodes == 1) {  // its NICs don't matter
+      result_.num_rails = 0;
+      result_.min_nics_per_node = 0;
+      result_.slowest_nic = base::BytesPerSecond{0};
+    }
+    return result_;
+  }
+
+ private:
+  static void Lower(base::BytesPerSecond& least, base::BytesPerSecond candidate) {
+    if (least == base::BytesPerSecond{0} || candidate < least) least = candidate;
+  }
+
+  void FinishNode() {
+    if (ranks_of_node_ == 0) return;
+    const int nics = std::popcount(nics_of_node_);
+    const bool is_first = result_.num_nodes == 1;
+    result_.min_ranks_per_node =
+        is_first ? ranks_of_node_ : std::min(result_.min_ranks_per_node, ranks_of_node_);
+    result_.max_ranks_per_node = std::max(result_.max_ranks_per_node, ranks_of_node_);
+    result_.min_nics_per_node = is_first ? nics : std::min(result_.min_nics_per_node, nics);
+    rails_ |= nics_of_node_;
+    result_.num_rails = std::popcount(rails_);
+    ranks_of_node_ = 0;
+    nics_of_node_ = 0;
+  }
+
+  PathKind Farthest(LeafWiring wiring) const {
+    if (result_.num_devices == 1) return PathKind::kSameDevice;
+    if (result_.num_nodes == 1) return PathKind::kNvlink;
+    if (result_.num_leaf_groups > 1) return PathKind::kSpine;
+    const bool is_one_leaf = wiring == LeafWiring::kShared || result_.num_rails == 1;
+    return is_one_leaf ? PathKind::kRail : PathKind::kCrossRail;
+  }
+
+  GroupLocality result_;
+  int node_ = -1;
+  int leaf_group_ = -1;
+  base::DeviceId gpu_{-1};
+  int ranks_of_node_ = 0;
+  std::uint64_t nics_of_node_ = 0;
+  std::uint64_t rails_ = 0;
+};
+
+}  // namespace
+
+// The GPU's own NIC unless the way to it or beyond is dead; then the one on the way to the spine.
+int Cluster::UsedNic(base::DeviceId gpu, const GpuPlace& place, bool leaves_leaf_group) const {
+  if (link_factors_.empty()) return place.pcie_switch;
+  const int leaf = numbering_.LeafOfNic(place.pcie_switch);
+  const bool is_cut_off = IsDead(internal::kGpuPcie, gpu.value()) ||
+                          IsDead(internal::kNicLeaf, place.pcie_switch) ||
+                          (leaves_leaf_group && IsDead(internal::kLeafSpine, leaf));
+  if (!is_cut_off) return place.pcie_switch;
+  const base::DeviceId spine = numbering_.DeviceOf(DeviceKind::kSpine, 0);
+  const std::optional<Route> route = ClusterGraph::OfNodesOf(*this, gpu, gpu).Shortest(gpu, spine);
+  if (!route) ThrowCutOff(gpu, "the other nodes");
+  for (const Link& link : route->links) {
+    if (link.kind == LinkKind::kNic) return numbering_.NumberOf(link.from);
+  }
+  ISTHMUS_CHECK(false, "a route from GPU {} to the spine has no NIC", gpu.value());
+}
+
+// Of the GPU's NVLink, or of the detour to its neighbour if that is dead; absent for a lone GPU.
+std::optional<base::BytesPerSecond> Cluster::BandwidthInNode(base::DeviceId gpu,
+                                                             const GpuPlace& place) const {
+  const int num_gpus = place.block->gpus_per_node;
+  if (num_gpus == 1) return std::nullopt;
+  const double factor = BandwidthFactorOf(internal::kGpuNvlink, gpu.value());
+  if (factor > 0) return GroupOf(*place.block).nvlink_bandwidth.value * factor;
+  const int neighbour = gpu.value() - place.local + (place.local + 1) % num_gpus;
+  return RouteBetween(gpu, base::DeviceId{neighbour}).Bandwidth();
+}
+
+GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const {
+  const auto leaf_group_of = [this](base::Rank rank) {
+    return numbering_.PlaceOf(DeviceOf(rank).value()).leaf_group;
+  };
+  const bool leaves_leaf_group = leaf_group_of(ranks.front()) != leaf_group_of(ranks.back());
+  Tally tally;
+  for (const base::Rank rank : ranks) {
+    const base::DeviceId gpu = DeviceOf(rank);
+    const GpuPlace place = numbering_.PlaceOf(gpu.value());
+    tally.AddRank(place, gpu);
+    if (const auto in_node = BandwidthInNode(gpu, place)) tally.AddInNodeBandwidth(*in_node);
+    if (!place.block->has_nics) continue;
+    const int nic = UsedNic(gpu, place, leaves_leaf_group);
+    tally.AddNic((nic - place.block->first_switch) % place.block->switches_per_node,
+                 GroupOf(*place.block).nic_bandwidth.value *
+                     BandwidthFactorOf(internal::kNicLeaf, nic));
+  }
+  return tally.Finish(spec_.fabric.wiring);
+}
+
+GroupLocality Cluster::Locality(std::span<const base::Rank> ranks) const {
+  ISTHMUS_CHECK(!ranks.empty(), "a group has at least one rank");
+  const auto is_before = [this](base::Rank a, base::Rank b) { return DeviceOf(a) < DeviceOf(b); };
+  if (std::is_sorted(ranks.begin(), ranks.end(), is_before)) return LocalityInOrder(ranks);
+  std::vector<base::Rank> in_order(ranks.begin(), ranks.end());
+  std::sort(in_order.begin(), in_order.end(), is_before);
+  return LocalityInOrder(in_order);
+}
+
+}  // namespace isthmus::topology

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+
+namespace isthmus::topology {
+
+/// A figure and where it comes from: a data sheet, a paper, a measurement with its date, or
+/// "assumed: …" with the reason.
+template <typename T>
+struct Sourced {
+  T value{};
+  std::string source;
+
+  friend bool operator==(const Sourced&, const Sourced&) = default;
+};
+
+/// A run of equal nodes. All bandwidths are per direction; all latencies are of one link.
+///
+/// In a node every GPU has one link into the node's NVSwitch fabric and one PCIe link to a PCIe
+/// switch; a PCIe switch has one NIC and one link to the host's memory. GPUs are dealt to NICs in
+/// blocks: with 8 GPUs and 4 NICs, GPUs 0 and 1 have NIC 0.
+struct NodeGroup {
+  std::string name;    ///< e.g. "llm" or "encoder-island"; unique in the cluster
+  int num_nodes = 1;
+  int gpus_per_node = 8;
+  int nics_per_node = 8;  ///< divides gpus_per_node; 0 only in a cluster of one node
+  std::string gpu;        ///< name of the GPU's profile, e.g. "h100-sxm"
+  std::string source;     ///< of the counts above
+
+  Sourced<base::BytesPerSecond> nvlink_bandwidth;  ///< of a GPU into NVSwitch; 0 if only one GPU
+  Sourced<base::Seconds> nvlink_latency;           ///< GPU to NVSwitch
+  Sourced<base::BytesPerSecond> nic_bandwidth;     ///< of one NIC
+  Sourced<base::Seconds> nic_latency;              ///< PCIe switch to leaf switch, NIC included
+  Sourced<base::BytesPerSecond> pcie_bandwidth;    ///< of a GPU, also of a PCIe switch to the host
+  Sourced<base::Seconds> pcie_latency;             ///< of one PCIe link
+
+  friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
+};
+
+enum class LeafWiring {
+  kRailOptimised,  ///< one leaf switch per NIC index ("rail") in each leaf group
+  kShared,         ///< one leaf switch for all NICs of a leaf group
+};
+
+/// The scale-out network: leaf switches under one spine layer. A leaf group (NVIDIA's scalable
+/// unit) is a run of nodes with the same leaf switches; each NodeGroup starts a new one.
+struct FabricSpec {
+  LeafWiring wiring = LeafWiring::kRailOptimised;
+  Sourced<int> nodes_per_leaf_group;
+  Sourced<double> oversubscription;  ///< bandwidth of a leaf down to NICs over that up to spines
+  Sourced<base::BytesPerSecond> spine_port_bandwidth;  ///< of one port between leaf and spine
+  Sourced<base::Seconds> hop_latency;                  ///< leaf to spine, switch included
+
+  friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
+};
+
+/// Which kind of link a LinkFault is about, and what `index` counts there.
+enum class FaultyPart {
+  kNvlink,  ///< of the node's GPU `index` into NVSwitch
+  kPcie,    ///< of the node's GPU `index` to its PCIe switch
+  kNic,     ///< of the node's NIC `index` to its leaf switch; a dead one is a lost NIC
+  kUplink,  ///< of leaf switch `index` of the node's leaf group to the spines, all ports together
+};
+
+/// A link, both its directions, with a part of its bandwidth left. 0 is a dead link.
+struct LinkFault {
+  FaultyPart part = FaultyPart::kNic;
+  base::NodeId node{0};
+  int index = 0;
+  double bandwidth_factor = 0;  ///< in [0, 1]
+
+  friend bool operator==(const LinkFault&, const LinkFault&) = default;
+};
+
+/// A GPU that computes slower than its profile says.
+struct SlowGpu {
+  base::DeviceId device{0};
+  double speed_factor = 1;  ///< in (0, 1]: 0.9 takes 1/0.9 of the time
+
+  friend bool operator==(const SlowGpu&, const SlowGpu&) = default;
+};
+
+/// What a cluster is made of: plain figures, filled by a preset or a file. Nothing is checked
+/// here; `Cluster` checks.
+struct ClusterSpec {
+  std::string name;
+  std::vector<NodeGroup> node_groups;  ///< nodes and GPUs are numbered in this order
+  FabricSpec fabric;
+  std::vector<LinkFault> link_faults;
+  std::vector<SlowGpu> slow_gpus;
+  /// The GPU of each rank. Empty: rank r is on GPU r. Several ranks may share a GPU.
+  std::vector<base::DeviceId> rank_devices;
+
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+}  // namespace isthmus::topology

@@ -1,0 +1,127 @@
+// What is joined to what: the arithmetic of devices and cables in Numbering.
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "topology/internal/numbering.h"
+
+namespace isthmus::topology::internal {
+
+Device Numbering::DeviceAt(base::DeviceId id) const {
+  const int number = NumberOf(id);
+  Device device{.id = id, .kind = KindOf(id)};
+  int node = number;  // of an NVSwitch or a host
+  switch (device.kind) {
+    case DeviceKind::kGpu: {
+      const GpuPlace place = PlaceOf(number);
+      node = place.node;
+      device.index = place.local;
+      break;
+    }
+    case DeviceKind::kNvSwitch:
+    case DeviceKind::kHost:
+      break;
+    case DeviceKind::kPcieSwitch:
+    case DeviceKind::kNic: {
+      const Block& block = BlockOfSwitch(number);
+      node = NodeOfSwitch(number);
+      device.index = (number - block.first_switch) % block.switches_per_node;
+      break;
+    }
+    case DeviceKind::kLeaf: {
+      const Block& block = BlockOfLeaf(number);
+      const int leaf = number - block.first_leaf;
+      device.index = leaf % block.leaves_per_leaf_group;
+      device.leaf_group = block.first_leaf_group + leaf / block.leaves_per_leaf_group;
+      return device;
+    }
+    case DeviceKind::kSpine:
+      return device;
+  }
+  device.node = base::NodeId{node};
+  device.leaf_group = LeafGroupOfNode(node);
+  return device;
+}
+
+std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int number) const {
+  const auto ends = [this, number](DeviceKind low, DeviceKind high, int high_number) {
+    return std::pair(DeviceOf(low, number), DeviceOf(high, high_number));
+  };
+  switch (cable) {
+    case kGpuNvlink:
+      return ends(DeviceKind::kGpu, DeviceKind::kNvSwitch, PlaceOf(number).node);
+    case kGpuPcie:
+      return ends(DeviceKind::kGpu, DeviceKind::kPcieSwitch, PlaceOf(number).pcie_switch);
+    case kHostPcie:
+      return ends(DeviceKind::kPcieSwitch, DeviceKind::kHost, NodeOfSwitch(number));
+    case kNicPcie:
+      return ends(DeviceKind::kPcieSwitch, DeviceKind::kNic, number);
+    case kNicLeaf:
+      return ends(DeviceKind::kNic, DeviceKind::kLeaf, LeafOfNic(number));
+    case kLeafSpine:
+      return ends(DeviceKind::kLeaf, DeviceKind::kSpine, 0);
+    case kNumCables:
+      break;
+  }
+  ISTHMUS_CHECK(false, "no such cable {}", static_cast<int>(cable));
+}
+
+std::vector<base::LinkId> Numbering::LinksDown(Cable cable, int first, int count,
+                                               int stride) const {
+  std::vector<base::LinkId> links;
+  for (int index = 0; index < count; ++index) {
+    links.push_back(DownLink(cable, first + index * stride));
+  }
+  return links;
+}
+
+std::vector<base::LinkId> Numbering::LinksFrom(base::DeviceId id) const {
+  const int number = NumberOf(id);
+  switch (KindOf(id)) {
+    case DeviceKind::kGpu:
+      if (PlaceOf(number).block->gpus_per_node == 1) return {UpLink(kGpuPcie, number)};
+      return {UpLink(kGpuNvlink, number), UpLink(kGpuPcie, number)};
+    case DeviceKind::kNvSwitch: {
+      const Block& block = BlockOfNode(number);
+      const int first = block.first_gpu + (number - block.first_node) * block.gpus_per_node;
+      return LinksDown(kGpuNvlink, first, block.gpus_per_node > 1 ? block.gpus_per_node : 0);
+    }
+    case DeviceKind::kPcieSwitch: {
+      const Block& block = BlockOfSwitch(number);
+      const int first = block.first_gpu + (number - block.first_switch) * block.gpus_per_switch;
+      std::vector<base::LinkId> links = LinksDown(kGpuPcie, first, block.gpus_per_switch);
+      links.push_back(UpLink(kHostPcie, number));
+      if (block.has_nics) links.push_back(UpLink(kNicPcie, number));
+      return links;
+    }
+    case DeviceKind::kNic:
+      return {DownLink(kNicPcie, number), UpLink(kNicLeaf, number)};
+    case DeviceKind::kHost: {
+      const Block& block = BlockOfNode(number);
+      const int first = block.first_switch + (number - block.first_node) * block.switches_per_node;
+      return LinksDown(kHostPcie, first, block.switches_per_node);
+    }
+    case DeviceKind::kLeaf:
+      return LinksFromLeaf(number);
+    case DeviceKind::kSpine:
+      return LinksDown(kLeafSpine, 0, num_leaves_);
+  }
+  ISTHMUS_CHECK(false, "device {} is of no kind", id.value());
+}
+
+std::vector<base::LinkId> Numbering::LinksFromLeaf(int leaf) const {
+  const Block& block = BlockOfLeaf(leaf);
+  const int group_in_block = (leaf - block.first_leaf) / block.leaves_per_leaf_group;
+  const int first_node = group_in_block * block.nodes_per_leaf_group;  // in its block
+  const int num_nodes = std::min(block.nodes_per_leaf_group, block.num_nodes - first_node);
+  const int first_nic = block.first_switch + first_node * block.switches_per_node;
+  const int rail = (leaf - block.first_leaf) % block.leaves_per_leaf_group;
+  std::vector<base::LinkId> links =
+      block.is_rail_optimised
+          ? LinksDown(kNicLeaf, first_nic + rail, num_nodes, block.switches_per_node)
+          : LinksDown(kNicLeaf, first_nic, num_nodes * block.switches_per_node);
+  links.push_back(UpLink(kLeafSpine, leaf));
+  return links;
+}
+
+}  // namespace isthmus::topology::internal

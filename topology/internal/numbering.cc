@@ -1,0 +1,134 @@
+#include "topology/internal/numbering.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+
+#include "base/check.h"
+
+namespace isthmus::topology::internal {
+namespace {
+
+Block MakeBlock(const ClusterSpec& spec, int group_index) {
+  const NodeGroup& group = spec.node_groups[static_cast<std::size_t>(group_index)];
+  Block block;
+  block.group_index = group_index;
+  block.num_nodes = group.num_nodes;
+  block.gpus_per_node = group.gpus_per_node;
+  block.has_nics = group.nics_per_node > 0;
+  block.switches_per_node = block.has_nics ? group.nics_per_node : group.gpus_per_node;
+  block.gpus_per_switch = group.gpus_per_node / block.switches_per_node;
+  block.is_rail_optimised = spec.fabric.wiring == LeafWiring::kRailOptimised;
+  block.leaves_per_leaf_group =
+      block.has_nics ? (block.is_rail_optimised ? group.nics_per_node : 1) : 0;
+  block.nodes_per_leaf_group = block.has_nics ? spec.fabric.nodes_per_leaf_group.value : 1;
+  return block;
+}
+
+// first[k + 1] - first[k] is the number of things of kind k.
+void FillFirst(std::span<const int> counts, std::span<int> first) {
+  std::partial_sum(counts.begin(), counts.end(), first.begin() + 1);
+}
+
+}  // namespace
+
+Numbering::Numbering(const ClusterSpec& spec) {
+  int gpus = 0;
+  int switches = 0;
+  int nics = 0;
+  for (int index = 0; index < static_cast<int>(spec.node_groups.size()); ++index) {
+    const int nodes = spec.node_groups[static_cast<std::size_t>(index)].num_nodes;
+    Block block = MakeBlock(spec, index);
+    block.first_node = num_nodes_;
+    block.first_gpu = gpus;
+    block.first_switch = switches;
+    block.first_leaf = num_leaves_;
+    block.first_leaf_group = num_leaf_groups_;
+    blocks_.push_back(block);
+    const int leaf_groups = (nodes + block.nodes_per_leaf_group - 1) / block.nodes_per_leaf_group;
+    num_nodes_ += nodes;
+    num_leaf_groups_ += leaf_groups;
+    gpus += nodes * block.gpus_per_node;
+    switches += nodes * block.switches_per_node;
+    nics += block.has_nics ? nodes * block.switches_per_node : 0;
+    num_leaves_ += leaf_groups * block.leaves_per_leaf_group;
+  }
+  const int spines = num_leaves_ > 0 ? 1 : 0;
+  const int devices[] = {gpus, num_nodes_, switches, nics, num_nodes_, num_leaves_, spines};
+  const int cables[] = {gpus, gpus, switches, nics, nics, num_leaves_};
+  FillFirst(devices, first_device_);
+  FillFirst(cables, first_cable_);
+}
+
+base::DeviceId Numbering::DeviceOf(DeviceKind kind, int number) const {
+  return base::DeviceId{first_device_[static_cast<std::size_t>(kind)] + number};
+}
+
+DeviceKind Numbering::KindOf(base::DeviceId device) const {
+  ISTHMUS_CHECK(device.value() >= 0 && device.value() < num_devices(), "no device {}",
+                device.value());
+  const auto next = std::upper_bound(first_device_.begin(), first_device_.end(), device.value());
+  return static_cast<DeviceKind>(next - first_device_.begin() - 1);
+}
+
+int Numbering::NumberOf(base::DeviceId device) const {
+  return device.value() - first_device_[static_cast<std::size_t>(KindOf(device))];
+}
+
+base::LinkId Numbering::UpLink(Cable cable, int number) const {
+  return base::LinkId{2 * (first_cable_[static_cast<std::size_t>(cable)] + number)};
+}
+
+base::LinkId Numbering::DownLink(Cable cable, int number) const {
+  return base::LinkId{UpLink(cable, number).value() + 1};
+}
+
+CableEnd Numbering::CableOf(base::LinkId link) const {
+  ISTHMUS_CHECK(link.value() >= 0 && link.value() < num_links(), "no link {}", link.value());
+  const int cable = link.value() / 2;
+  const auto next = std::upper_bound(first_cable_.begin(), first_cable_.end(), cable);
+  const auto kind = next - first_cable_.begin() - 1;
+  return {.cable = static_cast<Cable>(kind),
+          .number = cable - first_cable_[static_cast<std::size_t>(kind)],
+          .is_up = link.value() % 2 == 0};
+}
+
+GpuPlace Numbering::PlaceOf(int gpu) const {
+  ISTHMUS_CHECK(gpu >= 0 && gpu < num_gpus(), "device {} is not a GPU", gpu);
+  const Block& block = Find(&Block::first_gpu, gpu);
+  const int node_in_block = (gpu - block.first_gpu) / block.gpus_per_node;
+  GpuPlace place;
+  place.block = &block;
+  place.node = block.first_node + node_in_block;
+  place.local = (gpu - block.first_gpu) % block.gpus_per_node;
+  place.pcie_switch =
+      block.first_switch + node_in_block * block.switches_per_node + place.nic_index();
+  place.leaf_group = block.first_leaf_group + node_in_block / block.nodes_per_leaf_group;
+  return place;
+}
+
+int Numbering::NodeOfSwitch(int pcie_switch) const {
+  const Block& block = BlockOfSwitch(pcie_switch);
+  return block.first_node + (pcie_switch - block.first_switch) / block.switches_per_node;
+}
+
+int Numbering::LeafOfNic(int nic) const {
+  const Block& block = BlockOfSwitch(nic);
+  return block.LeafOf(NodeOfSwitch(nic), (nic - block.first_switch) % block.switches_per_node);
+}
+
+int Numbering::LeafGroupOfNode(int node) const {
+  const Block& block = BlockOfNode(node);
+  return block.first_leaf_group + (node - block.first_node) / block.nodes_per_leaf_group;
+}
+
+// The last block whose first number is not greater. Blocks are few: clusters have a handful of
+// node groups.
+const Block& Numbering::Find(int Block::*first, int number) const {
+  std::size_t index = blocks_.size() - 1;
+  while (blocks_[index].*first > number) --index;
+  return blocks_[index];
+}
+
+}  // namespace isthmus::topology::internal

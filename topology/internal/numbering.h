@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "topology/cluster_spec.h"
+#include "topology/route.h"
+
+namespace isthmus::topology::internal {
+
+/// What a node group adds up to: the numbers of its first node, GPU, … and its strides.
+struct Block {
+  int group_index = 0;
+  int first_node = 0;
+  int first_gpu = 0;
+  int first_switch = 0;  // PCIe switches; NICs have the same numbers
+  int first_leaf = 0;
+  int first_leaf_group = 0;
+  int gpus_per_node = 0;
+  int switches_per_node = 0;
+  int gpus_per_switch = 0;
+  int leaves_per_leaf_group = 0;
+  int nodes_per_leaf_group = 0;
+  int num_nodes = 0;
+  bool has_nics = false;
+  bool is_rail_optimised = false;
+
+  int LeafOf(int node, int nic_index) const {
+    return first_leaf + (node - first_node) / nodes_per_leaf_group * leaves_per_leaf_group +
+           (is_rail_optimised ? nic_index : 0);
+  }
+};
+
+/// A GPU's surroundings; all but `local` are numbers over the whole cluster.
+struct GpuPlace {
+  const Block* block = nullptr;
+  int node = 0;
+  int local = 0;
+  int pcie_switch = 0;  // the number of its NIC too, if there are NICs
+  int leaf_group = 0;
+
+  int nic_index() const { return local / block->gpus_per_switch; }
+};
+
+/// Kinds of cables. Both directions of cable c are links: 2c leads away from the GPUs, 2c + 1 back.
+enum Cable { kGpuNvlink, kGpuPcie, kHostPcie, kNicPcie, kNicLeaf, kLeafSpine, kNumCables };
+
+/// A link by its cable.
+struct CableEnd {
+  Cable cable = kGpuNvlink;
+  int number = 0;  // among the cables of this kind
+  bool is_up = true;
+};
+
+/// How devices and links are numbered: kinds one after another, each kind node group by node group.
+///
+/// Knows counts only, no bandwidths and no faults. Takes a spec that has been checked.
+class Numbering {
+ public:
+  explicit Numbering(const ClusterSpec& spec);
+
+  int num_nodes() const { return num_nodes_; }
+  int num_gpus() const { return first_device_[1]; }
+  int num_leaf_groups() const { return num_leaf_groups_; }
+  int num_leaves() const { return num_leaves_; }
+  int num_devices() const { return first_device_.back(); }
+  int num_links() const { return 2 * first_cable_.back(); }
+
+  /// Number within its kind <-> id.
+  base::DeviceId DeviceOf(DeviceKind kind, int number) const;
+  int NumberOf(base::DeviceId device) const;
+  DeviceKind KindOf(base::DeviceId device) const;
+
+  base::LinkId UpLink(Cable cable, int number) const;
+  base::LinkId DownLink(Cable cable, int number) const;
+  CableEnd CableOf(base::LinkId link) const;
+
+  Device DeviceAt(base::DeviceId device) const;
+  /// The two ends of a cable, the one nearer to the GPUs first.
+  std::pair<base::DeviceId, base::DeviceId> EndsOf(Cable cable, int number) const;
+  /// Of all links that leave the device, in the order of their kinds and numbers.
+  std::vector<base::LinkId> LinksFrom(base::DeviceId device) const;
+
+  GpuPlace PlaceOf(int gpu) const;
+  const Block& BlockOfNode(int node) const { return Find(&Block::first_node, node); }
+  const Block& BlockOfSwitch(int pcie_switch) const { return Find(&Block::first_switch, pcie_switch); }
+  const Block& BlockOfLeaf(int leaf) const { return Find(&Block::first_leaf, leaf); }
+  int NodeOfSwitch(int pcie_switch) const;
+  int LeafOfNic(int nic) const;
+  int LeafGroupOfNode(int node) const;
+
+ private:
+  std::vector<base::LinkId> LinksFromLeaf(int leaf) const;
+  std::vector<base::LinkId> LinksDown(Cable cable, int first, int count, int stride = 1) const;
+  const Block& Find(int Block::*first, int number) const;
+
+  std::vector<Block> blocks_;
+  int num_nodes_ = 0;
+  int num_leaf_groups_ = 0;
+  int num_leaves_ = 0;
+  std::array<int, kNumDeviceKinds + 1> first_device_{};
+  std::array<int, kNumCables + 1> first_cable_{};
+};
+
+}  // namespace isthmus::topology::internal

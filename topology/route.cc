@@ -1,0 +1,99 @@
+#include "topology/route.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace isthmus::topology {
+
+PathKind Route::Kind() const {
+  const auto has = [this](LinkKind kind) {
+    return std::any_of(links.begin(), links.end(),
+                       [kind](const Link& link) { return link.kind == kind; });
+  };
+  if (links.empty()) return PathKind::kSameDevice;
+  if (has(LinkKind::kUplink)) return PathKind::kSpine;
+  const bool has_nvlink = has(LinkKind::kNvlink);
+  if (has(LinkKind::kNic)) return has_nvlink ? PathKind::kCrossRail : PathKind::kRail;
+  return has_nvlink ? PathKind::kNvlink : PathKind::kPcie;
+}
+
+std::optional<base::BytesPerSecond> Route::Bandwidth() const {
+  std::optional<base::BytesPerSecond> least;
+  for (const Link& link : links) {
+    if (!least || link.bandwidth < *least) least = link.bandwidth;
+  }
+  return least;
+}
+
+base::Seconds Route::Latency() const {
+  base::Seconds sum{0};
+  for (const Link& link : links) sum += link.latency;
+  return sum;
+}
+
+bool Route::CrossesDeadLink() const {
+  return std::any_of(links.begin(), links.end(), [](const Link& link) { return link.is_dead(); });
+}
+
+std::int64_t RoutingCost(const Link& link) {
+  // Latency in whole picoseconds, and below it the count of links: fewer than 128 in any path.
+  constexpr std::int64_t kPicosecond = 256;
+  const auto picoseconds = static_cast<std::int64_t>(std::llround(link.latency.value() * 1e12));
+  return picoseconds * kPicosecond + (link.kind == LinkKind::kNvlink ? 1 : 2);
+}
+
+std::string_view NameOf(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::kGpu:
+      return "gpu";
+    case DeviceKind::kNvSwitch:
+      return "nvswitch";
+    case DeviceKind::kPcieSwitch:
+      return "pcie-switch";
+    case DeviceKind::kNic:
+      return "nic";
+    case DeviceKind::kHost:
+      return "host";
+    case DeviceKind::kLeaf:
+      return "leaf";
+    case DeviceKind::kSpine:
+      return "spine";
+  }
+  ISTHMUS_CHECK(false, "no such device kind {}", static_cast<int>(kind));
+}
+
+std::string_view NameOf(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvlink:
+      return "nvlink";
+    case LinkKind::kPcie:
+      return "pcie";
+    case LinkKind::kNic:
+      return "nic";
+    case LinkKind::kUplink:
+      return "uplink";
+  }
+  ISTHMUS_CHECK(false, "no such link kind {}", static_cast<int>(kind));
+}
+
+std::string_view NameOf(PathKind kind) {
+  switch (kind) {
+    case PathKind::kSameDevice:
+      return "same device";
+    case PathKind::kPcie:
+      return "pcie";
+    case PathKind::kNvlink:
+      return "nvlink";
+    case PathKind::kRail:
+      return "rail";
+    case PathKind::kCrossRail:
+      return "cross-rail";
+    case PathKind::kSpine:
+      return "spine";
+  }
+  ISTHMUS_CHECK(false, "no such path kind {}", static_cast<int>(kind));
+}
+
+}  // namespace isthmus::topology

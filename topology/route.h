@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+
+namespace isthmus::topology {
+
+enum class DeviceKind { kGpu, kNvSwitch, kPcieSwitch, kNic, kHost, kLeaf, kSpine };
+inline constexpr int kNumDeviceKinds = 7;
+
+/// A vertex of the cluster. The NVSwitches of a node count as one device, and so do all spine
+/// switches: neither blocks.
+struct Device {
+  base::DeviceId id{0};
+  DeviceKind kind = DeviceKind::kGpu;
+  std::optional<base::NodeId> node{};  ///< absent for leaves and the spine
+  int index = 0;  ///< in its node; of a leaf: in its leaf group, which is its rail if rail-optimised
+  std::optional<int> leaf_group{};  ///< absent for the spine
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+enum class LinkKind {
+  kNvlink,  ///< GPU – NVSwitch
+  kPcie,    ///< GPU – PCIe switch, PCIe switch – NIC, PCIe switch – host
+  kNic,     ///< NIC – leaf
+  kUplink,  ///< leaf – spine, all ports of the leaf together
+};
+
+/// One direction of a cable. Traffic in the other direction does not slow it.
+struct Link {
+  base::LinkId id{0};
+  LinkKind kind = LinkKind::kNvlink;
+  base::DeviceId from{0};
+  base::DeviceId to{0};
+  base::BytesPerSecond bandwidth{0};  ///< what a fault left of it; 0 if dead
+  base::Seconds latency{0};
+
+  bool is_dead() const { return bandwidth == base::BytesPerSecond{0}; }
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// How far two GPUs are apart, nearest first, so that the farthest of several is their maximum.
+enum class PathKind {
+  kSameDevice,  ///< no link
+  kPcie,        ///< PCIe only: a copy between a GPU and its host
+  kNvlink,      ///< inside an NVLink domain
+  kRail,        ///< through one leaf switch; with rail-optimised wiring: NICs of the same rail
+  kCrossRail,   ///< as kRail, after or before NVLink has brought the data to another rail
+  kSpine,       ///< through the spine
+};
+
+/// The links that a transfer crosses, in order. Empty if both ends are the same device.
+struct Route {
+  base::DeviceId from{0};
+  base::DeviceId to{0};
+  std::vector<Link> links;
+
+  PathKind Kind() const;
+  /// The smallest bandwidth of the links; absent for an empty route, which nothing limits.
+  std::optional<base::BytesPerSecond> Bandwidth() const;
+  /// The sum over the links.
+  base::Seconds Latency() const;
+  bool CrossesDeadLink() const;
+
+  friend bool operator==(const Route&, const Route&) = default;
+};
+
+/// What a route minimises, summed over its links: latency, then the number of links, NVLink
+/// counting as half of any other. A positive whole number, so that sums are exact.
+std::int64_t RoutingCost(const Link& link);
+
+std::string_view NameOf(DeviceKind kind);
+std::string_view NameOf(LinkKind kind);
+std::string_view NameOf(PathKind kind);
+
+}  // namespace isthmus::topology

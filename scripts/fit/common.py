@@ -9,6 +9,8 @@ import pathlib
 import numpy as np
 from scipy.optimize import minimize
 
+QUOTED_ONE = '"1"'  # a text in YAML, as all units
+
 
 def arguments(description, gpus, source):
     """The command line of a fit script; `source` is the table it reads."""
@@ -99,7 +101,7 @@ class Profile:
         self.lines = []
 
     def set(self, key, value, unit, mark, source, quality=None):
-        fields = [f"value: {number(value)}", f"unit: {unit}", f"mark: {mark}"]
+        fields = [f"value: {number(value)}", f"unit: {unit if unit != '1' else QUOTED_ONE}", f"mark: {mark}"]
         if quality:
             fields.append("residual: {median: %s, p90: %s, rows: %d}"
                           % (quality["median"], quality["p90"], quality["rows"]))

@@ -57,14 +57,14 @@ def write_gemm(profile, gpu, rows, dtype, prefix, start, fixed, element_bytes, c
 
 
 def write_tiles(profile, gpu):
-    why = "tile shapes of the vendor library, modelling_runs.md 1.1"
+    why = "tile shapes of the vendor library, docs/models/gemm.md"
     for rows, columns in gemm.TILES[gpu["tiles"]]:
         profile.set(f"gemm.tile.{rows}x{columns}", 1, "1", "assumed", why)
-    profile.set("gemm.split_k.tile", 128, "1", "assumed", "split-k runs on 128x128 tiles, modelling_runs.md 1.1")
-    profile.set("gemm.split_k.max_parts", 8, "1", "assumed", "parts tried: 2, 4, 8; modelling_runs.md 1.1")
-    profile.set("gemm.split_k.latency", gemm.SPLIT_EXTRA_S, "s", "assumed", "second kernel, modelling_runs.md 1.1")
+    profile.set("gemm.split_k.tile", 128, "1", "assumed", "split-k runs on 128x128 tiles, docs/models/gemm.md")
+    profile.set("gemm.split_k.max_parts", 8, "1", "assumed", "parts tried: 2, 4, 8; docs/models/gemm.md")
+    profile.set("gemm.split_k.latency", gemm.SPLIT_EXTRA_S, "s", "assumed", "second kernel, docs/models/gemm.md")
     profile.set("gemm.split_k.bytes_per_output", gemm.SPLIT_BYTES_PER_OUTPUT, "B", "assumed",
-                "fp32 partial sum written and read, modelling_runs.md 1.1")
+                "fp32 partial sum written and read, docs/models/gemm.md")
 
 
 def write_clock(profile, dtype, fit):
@@ -219,7 +219,7 @@ def write_memory(profile, name, rows, gpu):
         print(f"  {kind} {eta:.3f} {residual}")
         profile.set(f"memory.{kind}.efficiency", eta, "1", "fitted",
                     f"H200 rows {common.row_range(used)} above 60 us, fused; {SCRIPT}", residual)
-    profile.set("memory.latency", memory_bound.LATENCY_S, "s", "assumed", "launch of a short kernel, modelling_runs.md 1.3")
+    profile.set("memory.latency", memory_bound.LATENCY_S, "s", "assumed", "launch of a short kernel, docs/models/memory_bound.md")
 
 
 def write_hopper(profile, name, gpu, rows):

@@ -8,7 +8,7 @@
 namespace isthmus::base {
 namespace {
 
-// The clock of the simulation that runs on this thread, for messages only; nothing is decided by it.
+// The clock of the simulation that runs on this thread: for messages, nothing is decided by it.
 thread_local const SimTime* current_time = nullptr;
 
 }  // namespace

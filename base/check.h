@@ -13,19 +13,18 @@
 /// ISTHMUS_CHECK(cond) or ISTHMUS_CHECK(cond, "text {}", value): always on; when `cond` is false
 /// prints the place, the condition, the text and the simulated time, and aborts. The values are
 /// only looked at on failure.
-#define ISTHMUS_CHECK(cond, ...)                                                                \
-  do {                                                                                          \
-    if (!(cond)) [[unlikely]] {                                                                 \
-      ::isthmus::base::internal::FailCheck(                                                     \
-          __FILE__, __LINE__, #cond,                                                            \
-          ::isthmus::base::internal::CheckText(__VA_ARGS__));                                   \
-    }                                                                                           \
+#define ISTHMUS_CHECK(cond, ...)                                                               \
+  do {                                                                                         \
+    if (!(cond)) [[unlikely]] {                                                                \
+      ::isthmus::base::internal::FailCheck(__FILE__, __LINE__, #cond,                          \
+                                           ::isthmus::base::internal::CheckText(__VA_ARGS__)); \
+    }                                                                                          \
   } while (false)
 
 /// The same for hot loops: only in builds without NDEBUG; elsewhere compiled, never evaluated.
 #ifdef NDEBUG
-#define ISTHMUS_DCHECK(cond, ...)                          \
-  do {                                                     \
+#define ISTHMUS_DCHECK(cond, ...)                              \
+  do {                                                         \
     if (false) ISTHMUS_CHECK(cond __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 #else

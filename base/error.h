@@ -28,8 +28,8 @@ struct Diagnostic {
 /// `file:line:column: error: message`, and on a second line `  hint: …` when there is one.
 std::string FormatDiagnostic(const Diagnostic& diagnostic);
 
-/// All mistakes found in a scenario. what() lists them in the order given, one after the other, with
-/// no closing line break.
+/// All mistakes found in a scenario. what() lists them in the order given, one after the other,
+/// with no closing line break.
 class ScenarioError : public Error {
  public:
   /// Needs at least one diagnostic.
@@ -41,9 +41,9 @@ class ScenarioError : public Error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-/// The world failed where the user asked for nothing wrong: a write that didn't succeed. Exit code 3.
+/// The world failed where the user asked for nothing wrong: a write that didn't succeed.
 ///
-/// (A file that the user named and that can't be read is an Error.)
+/// Exit code 3. (A file that the user named and that can't be read is a plain Error.)
 class IoError : public Error {
  public:
   using Error::Error;

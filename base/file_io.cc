@@ -39,7 +39,7 @@ class OpenFile {
   int descriptor_;
 };
 
-// The file a path means in the end: behind symbolic links, or the path itself when there is nothing.
+// The file a path means in the end, behind symbolic links; it need not exist.
 std::filesystem::path Resolve(const std::filesystem::path& path) {
   std::error_code ignored;
   std::filesystem::path resolved = std::filesystem::weakly_canonical(path, ignored);
@@ -90,8 +90,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(Resolve(path))
   temporary_ = path_;
   temporary_ += fmt::format(".partial-{}", ::getpid());
   constexpr mode_t kReadWriteForAll = 0666;  // Narrowed by the umask.
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                       kReadWriteForAll);
+  descriptor_ =
+      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadWriteForAll);
   if (descriptor_ < 0) throw IoError("write", path_.string(), errno);
 }
 

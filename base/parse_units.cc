@@ -32,30 +32,35 @@ constexpr double kGibi = kMebi * kKibi;
 constexpr double kTebi = kGibi * kKibi;
 constexpr bool kHidden = false;
 
-constexpr Unit kByteUnits[] = {
-    {"B", 1},       {"kB", 1e3},   {"KB", 1e3, kHidden}, {"MB", 1e6},   {"GB", 1e9},
-    {"TB", 1e12},   {"KiB", kKibi}, {"MiB", kMebi},       {"GiB", kGibi}, {"TiB", kTebi}};
-constexpr Unit kByteRateUnits[] = {
-    {"Mbit/s", 1e6 / 8},         {"Gbit/s", 1e9 / 8},         {"Tbit/s", 1e12 / 8},
-    {"Mb/s", 1e6 / 8, kHidden},  {"Gb/s", 1e9 / 8, kHidden},  {"Tb/s", 1e12 / 8, kHidden},
-    {"Mbps", 1e6 / 8, kHidden},  {"Gbps", 1e9 / 8, kHidden},  {"Tbps", 1e12 / 8, kHidden},
-    {"B/s", 1},                  {"kB/s", 1e3},               {"MB/s", 1e6},
-    {"GB/s", 1e9},               {"TB/s", 1e12},              {"MiB/s", kMebi},
-    {"GiB/s", kGibi},            {"TiB/s", kTebi},            {"MBps", 1e6, kHidden},
-    {"GBps", 1e9, kHidden},      {"TBps", 1e12, kHidden}};
-constexpr Unit kTimeUnits[] = {{"ps", 1e-12},
-                               {"ns", 1e-9},
-                               {"us", 1e-6},
-                               {"µs", 1e-6, kHidden},
-                               {"ms", 1e-3},
-                               {"s", 1},
-                               {"min", 60},
-                               {"h", 3600},
-                               {"days", 86400},
-                               {"day", 86400, kHidden}};
-constexpr Unit kFlopRateUnits[] = {{"GFLOP/s", 1e9},           {"TFLOP/s", 1e12},
-                                   {"PFLOP/s", 1e15},          {"GFLOPS", 1e9, kHidden},
-                                   {"TFLOPS", 1e12, kHidden},  {"PFLOPS", 1e15, kHidden}};
+constexpr Unit kByteUnits[] = {{"B", 1},       {"kB", 1e3},   {"KB", 1e3, kHidden}, {"MB", 1e6},
+                               {"GB", 1e9},    {"TB", 1e12},  {"KiB", kKibi},       {"MiB", kMebi},
+                               {"GiB", kGibi}, {"TiB", kTebi}};
+constexpr Unit kByteRateUnits[] = {{"Mbit/s", 1e6 / 8},
+                                   {"Gbit/s", 1e9 / 8},
+                                   {"Tbit/s", 1e12 / 8},
+                                   {"Mb/s", 1e6 / 8, kHidden},
+                                   {"Gb/s", 1e9 / 8, kHidden},
+                                   {"Tb/s", 1e12 / 8, kHidden},
+                                   {"Mbps", 1e6 / 8, kHidden},
+                                   {"Gbps", 1e9 / 8, kHidden},
+                                   {"Tbps", 1e12 / 8, kHidden},
+                                   {"B/s", 1},
+                                   {"kB/s", 1e3},
+                                   {"MB/s", 1e6},
+                                   {"GB/s", 1e9},
+                                   {"TB/s", 1e12},
+                                   {"MiB/s", kMebi},
+                                   {"GiB/s", kGibi},
+                                   {"TiB/s", kTebi},
+                                   {"MBps", 1e6, kHidden},
+                                   {"GBps", 1e9, kHidden},
+                                   {"TBps", 1e12, kHidden}};
+constexpr Unit kTimeUnits[] = {
+    {"ps", 1e-12}, {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6, kHidden}, {"ms", 1e-3},
+    {"s", 1},      {"min", 60},  {"h", 3600},  {"days", 86400},       {"day", 86400, kHidden}};
+constexpr Unit kFlopRateUnits[] = {{"GFLOP/s", 1e9},          {"TFLOP/s", 1e12},
+                                   {"PFLOP/s", 1e15},         {"GFLOPS", 1e9, kHidden},
+                                   {"TFLOPS", 1e12, kHidden}, {"PFLOPS", 1e15, kHidden}};
 constexpr Unit kFlopUnits[] = {
     {"FLOP", 1}, {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}, {"EFLOP", 1e18}};
 constexpr Unit kFrequencyUnits[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};

@@ -19,10 +19,11 @@ struct [[nodiscard]] Parsed {
   std::string hint;
 };
 
-// Each takes a number and a unit, with or without blanks between ("80 GiB", "1.5us"). Units are case
-// sensitive, since b is a bit and B a byte. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
-// Numbers are plain decimals or have an exponent; not negative, finite. A bare number, an unknown
-// unit or a value out of range is a message with the allowed units as hint. No locale is looked at.
+// Each takes a number and a unit, with or without blanks between ("80 GiB", "1.5us"). Units are
+// case sensitive, since b is a bit and B a byte. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of
+// 1024. Numbers are plain decimals or have an exponent; not negative, finite. A bare number, an
+// unknown unit or a value out of range is a message with the allowed units as hint. No locale is
+// looked at.
 
 /// "80 GiB". A value that is not a whole number of bytes is rounded, unless the unit is B.
 Parsed<Bytes> ParseBytes(std::string_view text);

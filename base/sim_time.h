@@ -37,9 +37,15 @@ class SimTime {
   friend constexpr auto operator<=>(SimTime, SimTime) = default;
 
   constexpr SimTime& operator+=(Picoseconds duration) { return *this = *this + duration; }
-  friend constexpr SimTime operator+(SimTime t, Picoseconds d) { return SimTime(t.ps_ + d.value()); }
-  friend constexpr SimTime operator-(SimTime t, Picoseconds d) { return SimTime(t.ps_ - d.value()); }
-  friend constexpr Picoseconds operator-(SimTime a, SimTime b) { return Picoseconds(a.ps_ - b.ps_); }
+  friend constexpr SimTime operator+(SimTime t, Picoseconds d) {
+    return SimTime(t.ps_ + d.value());
+  }
+  friend constexpr SimTime operator-(SimTime t, Picoseconds d) {
+    return SimTime(t.ps_ - d.value());
+  }
+  friend constexpr Picoseconds operator-(SimTime a, SimTime b) {
+    return Picoseconds(a.ps_ - b.ps_);
+  }
   /// Rounds as ToPicoseconds does.
   friend SimTime operator+(SimTime t, Seconds d) { return t + ToPicoseconds(d); }
 

@@ -63,8 +63,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
     current[0] = row;
     for (std::size_t column = 1; column <= b.size(); ++column) {
       const std::size_t cost = a[row - 1] == b[column - 1] ? 0 : 1;
-      current[column] = std::min(
-          {previous[column] + 1, current[column - 1] + 1, previous[column - 1] + cost});
+      current[column] =
+          std::min({previous[column] + 1, current[column - 1] + 1, previous[column - 1] + cost});
       if (row > 1 && column > 1 && a[row - 1] == b[column - 2] && a[row - 2] == b[column - 1]) {
         current[column] = std::min(current[column], before[column - 2] + 1);
       }

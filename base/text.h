@@ -15,9 +15,9 @@ namespace isthmus::base {
 /// turn one text into the other. Cost: O(|a|·|b|).
 std::size_t EditDistance(std::string_view a, std::string_view b);
 
-/// The candidate that `name` was probably meant to be: the one with the smallest edit distance (case
-/// doesn't count), the first of equals; none when even that differs in more than a third of its
-/// characters (but one slip is always allowed).
+/// The candidate that `name` was probably meant to be: the one with the smallest edit distance
+/// (case doesn't count), the first of equals; none when even that differs in more than a third of
+/// its characters (but one slip is always allowed).
 std::optional<std::string> ClosestName(std::string_view name,
                                        std::span<const std::string> candidates);
 
@@ -26,7 +26,8 @@ std::optional<std::string> ClosestName(std::string_view name,
 
 /// Binary prefixes: "12.3 GiB", "512 B".
 std::string FormatBytes(Bytes bytes);
-/// "7.57 s", "3.20 ms", "15.0 us", "0 s"; from two minutes on "12 min 5 s", "3 h 25 min", "2.5 days".
+/// "7.57 s", "3.20 ms", "15.0 us", "0 s"; from two minutes on "12 min 5 s", "3 h 25 min", "2.5
+/// days".
 std::string FormatSeconds(Seconds time);
 /// Thousands apart: "1,024".
 std::string FormatCount(std::int64_t count);

@@ -9,17 +9,19 @@
 namespace isthmus::base::literals {
 
 // One literal for whole numbers and one for fractions, both evaluated by the compiler only.
-#define ISTHMUS_REAL_LITERAL(suffix, Type, factor)                                   \
-  consteval Type operator""_##suffix(unsigned long long value) {                     \
-    return Type(static_cast<double>(value) * (factor));                              \
-  }                                                                                  \
-  consteval Type operator""_##suffix(long double value) {                            \
-    return Type(static_cast<double>(value) * (factor));                              \
+// NOLINTBEGIN(bugprone-macro-parentheses): a type can't stand in parentheses.
+#define ISTHMUS_REAL_LITERAL(suffix, Type, factor)               \
+  consteval Type operator""_##suffix(unsigned long long value) { \
+    return Type(static_cast<double>(value) * (factor));          \
+  }                                                              \
+  consteval Type operator""_##suffix(long double value) {        \
+    return Type(static_cast<double>(value) * (factor));          \
   }
-#define ISTHMUS_BYTES_LITERAL(suffix, factor)                                        \
-  consteval Bytes operator""_##suffix(unsigned long long value) {                    \
+#define ISTHMUS_BYTES_LITERAL(suffix, factor)                                           \
+  consteval Bytes operator""_##suffix(unsigned long long value) {                       \
     return Bytes(static_cast<std::int64_t>(value) * static_cast<std::int64_t>(factor)); \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 ISTHMUS_BYTES_LITERAL(B, 1)
 ISTHMUS_BYTES_LITERAL(kB, 1'000)

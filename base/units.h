@@ -16,14 +16,13 @@ namespace isthmus::base {
 template <typename Tag, typename Rep>
 class Quantity {
  public:
-  using rep = Rep;
-
   constexpr Quantity() = default;
 
   /// Takes any number that does not lose its fraction: integers for integer units, any for real.
   template <typename T>
-    requires(std::integral<T> || (std::floating_point<T> && std::floating_point<Rep>))
-  constexpr explicit Quantity(T value) : value_(static_cast<Rep>(value)) {}
+  requires(std::integral<T> || (std::floating_point<T> &&
+                                std::floating_point<Rep>)) constexpr explicit Quantity(T value)
+      : value_(static_cast<Rep>(value)) {}
 
   /// The bare number in the unit of the type's name.
   constexpr Rep value() const { return value_; }
@@ -45,18 +44,21 @@ class Quantity {
   /// Scaling. An integer unit scales by integers only (see ScaleBytes for fractions); its division
   /// truncates.
   template <typename T>
-    requires(std::integral<T> || (std::floating_point<T> && std::floating_point<Rep>))
-  friend constexpr Quantity operator*(Quantity a, T factor) {
+  requires(std::integral<T> ||
+           (std::floating_point<T> && std::floating_point<Rep>)) friend constexpr Quantity
+  operator*(Quantity a, T factor) {
     return Quantity(static_cast<Rep>(a.value_ * static_cast<Rep>(factor)));
   }
   template <typename T>
-    requires(std::integral<T> || (std::floating_point<T> && std::floating_point<Rep>))
-  friend constexpr Quantity operator*(T factor, Quantity a) {
+  requires(std::integral<T> ||
+           (std::floating_point<T> && std::floating_point<Rep>)) friend constexpr Quantity
+  operator*(T factor, Quantity a) {
     return a * factor;
   }
   template <typename T>
-    requires(std::integral<T> || (std::floating_point<T> && std::floating_point<Rep>))
-  friend constexpr Quantity operator/(Quantity a, T divisor) {
+  requires(std::integral<T> ||
+           (std::floating_point<T> && std::floating_point<Rep>)) friend constexpr Quantity
+  operator/(Quantity a, T divisor) {
     return Quantity(static_cast<Rep>(a.value_ / static_cast<Rep>(divisor)));
   }
 

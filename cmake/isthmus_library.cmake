@@ -26,6 +26,8 @@ function(isthmus_library name)
     set(scope INTERFACE)
   endif()
   add_library(isthmus::${name} ALIAS ${target})
+  # internal/ may show third-party headers, so only the others are a promise to other folders.
+  list(FILTER headers EXCLUDE REGEX "/internal/")
   if(headers)
     target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
                    FILES ${headers})

@@ -7,7 +7,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(Boost 1.74 REQUIRED COMPONENTS graph)
+find_package(Boost 1.74 REQUIRED)  # Headers only (Boost.Graph).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # Debian's libzstd-dev brings no CMake package.

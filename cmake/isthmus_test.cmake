@@ -20,6 +20,11 @@ function(isthmus_test name)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+  # Target tests_<label> builds all programs of one label.
+  if(NOT TARGET tests_${arg_LABEL})
+    add_custom_target(tests_${arg_LABEL})
+  endif()
+  add_dependencies(tests_${arg_LABEL} ${name})
 endfunction()
 
 # isthmus_unit_tests(<folder> [DEPENDS ...] [LINK ...]): all of tests/unit/<folder> as one program,

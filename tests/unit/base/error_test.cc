@@ -10,11 +10,11 @@ namespace isthmus::base {
 namespace {
 
 TEST(Error, DiagnosticShowsPlaceMessageAndHint) {
-  EXPECT_EQ(FormatDiagnostic({"scenarios/vlm.yaml", 14, 9,
-                              "layout.tp: 6 does not divide num_heads 32",
-                              "use 1, 2, 4, 8, 16 or 32"}),
-            "scenarios/vlm.yaml:14:9: error: layout.tp: 6 does not divide num_heads 32\n"
-            "  hint: use 1, 2, 4, 8, 16 or 32");
+  EXPECT_EQ(
+      FormatDiagnostic({"scenarios/vlm.yaml", 14, 9, "layout.tp: 6 does not divide num_heads 32",
+                        "use 1, 2, 4, 8, 16 or 32"}),
+      "scenarios/vlm.yaml:14:9: error: layout.tp: 6 does not divide num_heads 32\n"
+      "  hint: use 1, 2, 4, 8, 16 or 32");
 }
 
 TEST(Error, UnknownPlacesAreLeftOut) {
@@ -25,8 +25,7 @@ TEST(Error, UnknownPlacesAreLeftOut) {
 
 TEST(Error, ScenarioErrorListsAllMistakes) {
   const ScenarioError error({{"a.yaml", 1, 2, "first", "try x"}, {"a.yaml", 3, 4, "second", ""}});
-  EXPECT_STREQ(error.what(),
-               "a.yaml:1:2: error: first\n  hint: try x\na.yaml:3:4: error: second");
+  EXPECT_STREQ(error.what(), "a.yaml:1:2: error: first\n  hint: try x\na.yaml:3:4: error: second");
   EXPECT_EQ(error.diagnostics().size(), 2U);
 }
 

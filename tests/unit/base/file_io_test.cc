@@ -9,12 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/unit_literals.h"
 
 namespace isthmus::base {
 namespace {
 
-using namespace literals;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -35,7 +33,7 @@ class FileIo : public testing::Test {
   fs::path folder_;
 };
 
-std::string ReadFailure(const fs::path& path, Bytes limit = 1_MiB) {
+std::string ReadFailure(const fs::path& path, Bytes limit = Bytes(1 << 20)) {
   try {
     static_cast<void>(ReadFile(path, limit));
   } catch (const Error& error) {

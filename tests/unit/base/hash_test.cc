@@ -17,7 +17,8 @@ TEST(Hash, OrderAndBordersCount) {
 
 TEST(Hash, EqualValuesHashEqually) {
   EXPECT_EQ(HashBuilder().Add(0.0).digest(), HashBuilder().Add(-0.0).digest());
-  EXPECT_EQ(HashBuilder().Add(std::int32_t{-5}).digest(), HashBuilder().Add(std::int64_t{-5}).digest());
+  EXPECT_EQ(HashBuilder().Add(std::int32_t{-5}).digest(),
+            HashBuilder().Add(std::int64_t{-5}).digest());
 }
 
 TEST(Hash, SmallNumbersDontCollide) {

@@ -13,7 +13,9 @@ namespace {
 using namespace literals;
 
 template <typename A, typename B>
-concept CanAdd = requires(A a, B b) { a + b; };
+concept CanAdd = requires(A a, B b) {
+  a + b;
+};
 static_assert(!CanAdd<SimTime, SimTime>, "points in time don't add");
 static_assert(!CanAdd<SimTime, double>);
 static_assert(!CanAdd<Picoseconds, Seconds>);

@@ -11,13 +11,21 @@ namespace {
 using namespace literals;
 
 template <typename A, typename B>
-concept CanAdd = requires(A a, B b) { a + b; };
+concept CanAdd = requires(A a, B b) {
+  a + b;
+};
 template <typename A, typename B>
-concept CanMultiply = requires(A a, B b) { a* b; };
+concept CanMultiply = requires(A a, B b) {
+  a* b;
+};
 template <typename A, typename B>
-concept CanDivide = requires(A a, B b) { a / b; };
+concept CanDivide = requires(A a, B b) {
+  a / b;
+};
 template <typename A, typename B>
-concept CanCompare = requires(A a, B b) { a < b; };
+concept CanCompare = requires(A a, B b) {
+  a < b;
+};
 
 // Wrong mixes don't compile.
 static_assert(CanAdd<Bytes, Bytes>);
@@ -58,13 +66,11 @@ TEST(Units, FlopsOverRateIsTime) {
   EXPECT_EQ(6_TFLOP / 3_s, 2_TFLOPps);
 }
 
-TEST(Units, RatioOfOneUnitIsReal) {
-  EXPECT_DOUBLE_EQ(1_GiB / 4_GiB, 0.25);
-}
+TEST(Units, RatioOfOneUnitIsReal) { EXPECT_DOUBLE_EQ(1_GiB / 4_GiB, 0.25); }
 
 TEST(Units, IntegerUnitsScaleByIntegers) {
   EXPECT_EQ(3 * 2_KiB, 6_KiB);
-  EXPECT_EQ(7_B / 2, 3_B);  // Truncates.
+  EXPECT_EQ(7_B / 2, 3_B);                 // Truncates.
   EXPECT_EQ(ScaleBytes(10_B, 0.25), 3_B);  // 2.5 rounds away from zero.
 }
 

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building Isthmus needs, only those that are missing:
+#
+#   scripts/setup.sh            what building and simulating needs
+#   scripts/setup.sh --test     that, and what the tests need
+#   scripts/setup.sh --lint     that, and clang-format and clang-tidy
+#
+# Runs as root or with sudo; does nothing (and needs no network) when all is there.
+set -euo pipefail
+
+build_packages=(
+  g++ cmake ninja-build ccache git python3 ca-certificates
+  libboost-dev libcli11-dev libfmt-dev libprotobuf-dev libspdlog-dev libyaml-cpp-dev libzstd-dev
+  nlohmann-json3-dev protobuf-compiler
+)
+test_packages=(libbenchmark-dev libgmock-dev libgtest-dev libsimgrid-dev python3-venv)
+lint_packages=(clang-format-14 clang-tidy-14)
+
+case "${1:-}" in
+  "") wanted=("${build_packages[@]}") ;;
+  --test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  --lint) wanted=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
+  *) echo "usage: scripts/setup.sh [--test|--lint]" >&2; exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "This is not a Debian system, so nothing was installed. Isthmus is built and tested on" >&2
+  echo "Debian 12; elsewhere install by hand what these packages hold:" >&2
+  printf '  %s\n' "${wanted[@]}" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+
+if [ "$(id -u)" -eq 0 ]; then
+  as_root=()
+elif command -v sudo >/dev/null; then
+  as_root=(sudo)
+else
+  echo "These packages are missing, and installing them needs root or sudo:" >&2
+  echo "  apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+
+echo "Installing ${#missing[@]} missing packages: ${missing[*]}"
+run_apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+    -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@"
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { run_apt update && run_apt install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "Installing the packages failed. Isthmus is built and tested on Debian 12." >&2
+  exit 1
+fi

@@ -1,12 +1,12 @@
 #include "topology/cluster.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <map>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -98,6 +98,11 @@ base::DeviceId Cluster::DeviceOf(base::Rank rank) const {
   return spec_.rank_devices[static_cast<std::size_t>(rank.value())];
 }
 
+base::DeviceId Cluster::DeviceNumbered(DeviceKind kind, int number) const {
+  ISTHMUS_CHECK(number >= 0 && number < CountOf(kind), "no {} {}", NameOf(kind), number);
+  return numbering_.DeviceOf(kind, number);
+}
+
 const NodeGroup& Cluster::GroupOf(const Block& block) const {
   return spec_.node_groups[static_cast<std::size_t>(block.group_index)];
 }
@@ -159,7 +164,9 @@ base::NodeId Cluster::NodeOf(base::DeviceId gpu) const {
   return base::NodeId{numbering_.PlaceOf(gpu.value()).node};
 }
 
-int Cluster::LocalIndexOf(base::DeviceId gpu) const { return numbering_.PlaceOf(gpu.value()).local; }
+int Cluster::LocalIndexOf(base::DeviceId gpu) const {
+  return numbering_.PlaceOf(gpu.value()).local;
+}
 
 const NodeGroup& Cluster::NodeGroupOf(base::DeviceId gpu) const {
   return GroupOf(*numbering_.PlaceOf(gpu.value()).block);

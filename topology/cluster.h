@@ -43,6 +43,10 @@ class Cluster {
   int num_devices() const { return numbering_.num_devices(); }
   int num_links() const { return numbering_.num_links(); }
 
+  int CountOf(DeviceKind kind) const { return numbering_.CountOf(kind); }
+  /// Device `number`, from 0, of the ones of a kind.
+  base::DeviceId DeviceNumbered(DeviceKind kind, int number) const;
+
   /// Throws base::Error if the cluster has no room for the rank.
   base::DeviceId DeviceOf(base::Rank rank) const;
 
@@ -62,7 +66,9 @@ class Cluster {
   double SpeedFactorOf(base::DeviceId gpu) const;
   bool AreInOneNvlinkDomain(base::DeviceId a, base::DeviceId b) const;
 
-  /// The route between two GPUs. Throws base::Error if dead links leave none.
+  /// The route between two GPUs; absent if dead links leave none.
+  std::optional<Route> FindRoute(base::DeviceId from, base::DeviceId to) const;
+  /// The same where there has to be one: throws base::Error if there is none.
   Route RouteBetween(base::DeviceId from, base::DeviceId to) const;
   /// The routes of copies between a GPU and its host's memory. Throw if the PCIe link is dead.
   Route RouteToHost(base::DeviceId gpu) const;
@@ -94,7 +100,7 @@ class Cluster {
 
   ClusterSpec spec_;
   internal::Numbering numbering_;
-  std::vector<std::pair<base::LinkId, double>> link_factors_;    // up links, sorted by id
+  std::vector<std::pair<base::LinkId, double>> link_factors_;     // up links, sorted by id
   std::vector<std::pair<base::DeviceId, double>> speed_factors_;  // sorted by id
 };
 

@@ -131,9 +131,9 @@ GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const 
     if (const auto in_node = BandwidthInNode(gpu, place)) tally.AddInNodeBandwidth(*in_node);
     if (!place.block->has_nics) continue;
     const int nic = UsedNic(gpu, place, leaves_leaf_group);
-    tally.AddNic((nic - place.block->first_switch) % place.block->switches_per_node,
-                 GroupOf(*place.block).nic_bandwidth.value *
-                     BandwidthFactorOf(internal::kNicLeaf, nic));
+    tally.AddNic(
+        (nic - place.block->first_switch) % place.block->switches_per_node,
+        GroupOf(*place.block).nic_bandwidth.value * BandwidthFactorOf(internal::kNicLeaf, nic));
   }
   return tally.Finish(spec_.fabric.wiring);
 }

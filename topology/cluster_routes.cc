@@ -1,8 +1,9 @@
 // The routes of a Cluster. What they minimise: route.h, RoutingCost.
 
-#include <fmt/format.h>
-
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -21,9 +22,7 @@ class Steps {
  public:
   explicit Steps(const Numbering& numbering) : numbering_(numbering) {}
 
-  void Up(internal::Cable cable, int number) {
-    links_.push_back(numbering_.UpLink(cable, number));
-  }
+  void Up(internal::Cable cable, int number) { links_.push_back(numbering_.UpLink(cable, number)); }
   void Down(internal::Cable cable, int number) {
     links_.push_back(numbering_.DownLink(cable, number));
   }
@@ -90,19 +89,23 @@ Route Cluster::UsualRoute(base::DeviceId from, base::DeviceId to) const {
   return RouteOver(from, to, steps.links());
 }
 
-Route Cluster::RouteBetween(base::DeviceId from, base::DeviceId to) const {
+std::optional<Route> Cluster::FindRoute(base::DeviceId from, base::DeviceId to) const {
   Route usual = UsualRoute(from, to);
   if (link_factors_.empty() || !usual.CrossesDeadLink()) return usual;
-  const std::optional<Route> detour = ClusterGraph::OfNodesOf(*this, from, to).Shortest(from, to);
-  if (!detour) ThrowCutOff(from, fmt::format("GPU {}", to.value()));
-  return *detour;
+  return ClusterGraph::OfNodesOf(*this, from, to).Shortest(from, to);
+}
+
+Route Cluster::RouteBetween(base::DeviceId from, base::DeviceId to) const {
+  std::optional<Route> route = FindRoute(from, to);
+  if (!route) ThrowCutOff(from, fmt::format("GPU {}", to.value()));
+  return *std::move(route);
 }
 
 void Cluster::ThrowCutOff(base::DeviceId gpu, const std::string& from_what) const {
-  throw base::Error(fmt::format(
-      "cluster {}: dead links cut GPU {} off from {}\n  hint: give one of them a "
-      "bandwidth_factor above 0, or don't use the node",
-      spec_.name, gpu.value(), from_what));
+  throw base::Error(
+      fmt::format("cluster {}: dead links cut GPU {} off from {}\n  hint: give one of them a "
+                  "bandwidth_factor above 0, or don't use the node",
+                  spec_.name, gpu.value(), from_what));
 }
 
 Route Cluster::RouteToHost(base::DeviceId gpu) const {

@@ -25,7 +25,7 @@ struct Sourced {
 /// switch; a PCIe switch has one NIC and one link to the host's memory. GPUs are dealt to NICs in
 /// blocks: with 8 GPUs and 4 NICs, GPUs 0 and 1 have NIC 0.
 struct NodeGroup {
-  std::string name;    ///< e.g. "llm" or "encoder-island"; unique in the cluster
+  std::string name;  ///< e.g. "llm" or "encoder-island"; unique in the cluster
   int num_nodes = 1;
   int gpus_per_node = 8;
   int nics_per_node = 8;  ///< divides gpus_per_node; 0 only in a cluster of one node

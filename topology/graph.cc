@@ -1,19 +1,19 @@
 #include "topology/graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/connected_components.hpp>
-#include <boost/graph/dijkstra_shortest_paths.hpp>
-#include <boost/graph/filtered_graph.hpp>
-#include <boost/property_map/function_property_map.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <set>
 #include <utility>
+
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/connected_components.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/graph/filtered_graph.hpp>
+#include <boost/property_map/function_property_map.hpp>
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -41,14 +41,6 @@ struct MayForward {
     return device.kind != DeviceKind::kGpu || device.node == from_node || device.node == to_node;
   }
 };
-
-std::string LabelOf(const Device& device) {
-  if (device.kind == DeviceKind::kSpine) return "spine";
-  if (device.kind == DeviceKind::kLeaf) {
-    return fmt::format("leaf {}.{}", device.leaf_group.value_or(0), device.index);
-  }
-  return fmt::format("{} {}.{}", NameOf(device.kind), device.node->value(), device.index);
-}
 
 }  // namespace
 
@@ -138,10 +130,9 @@ std::optional<Route> ClusterGraph::Shortest(base::DeviceId from, base::DeviceId 
       [&graph](const Edge& edge) { return RoutingCost(graph[edge]); });
   std::vector<Vertex> previous(boost::num_vertices(graph));
   const auto index = boost::get(boost::vertex_index, graph);
-  boost::dijkstra_shortest_paths(
-      usable, source,
-      boost::weight_map(cost).predecessor_map(
-          boost::make_iterator_property_map(previous.begin(), index)));
+  boost::dijkstra_shortest_paths(usable, source,
+                                 boost::weight_map(cost).predecessor_map(
+                                     boost::make_iterator_property_map(previous.begin(), index)));
 
   Route route{.from = from, .to = to, .links = {}};
   for (Vertex vertex = target; vertex != source; vertex = previous[vertex]) {

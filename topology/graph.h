@@ -14,8 +14,8 @@ class Cluster;
 
 /// A cluster's devices and live links as a graph that can be searched and drawn.
 ///
-/// Built only where arithmetic doesn't do: for printing, for connectivity, and for routes round dead
-/// links. Agrees with Cluster::RouteBetween on every route of least cost.
+/// Built only where arithmetic doesn't do: for printing, for connectivity, and for routes round
+/// dead links. Agrees with Cluster::RouteBetween on every route of least cost.
 ///
 /// Lifetime: the cluster must outlive it. Thread-safe: immutable after construction.
 /// Cost: building is O(devices + links), about 16 devices and 50 links a node of 8 GPUs.

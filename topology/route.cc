@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace isthmus::topology {
@@ -94,6 +96,21 @@ std::string_view NameOf(PathKind kind) {
       return "spine";
   }
   ISTHMUS_CHECK(false, "no such path kind {}", static_cast<int>(kind));
+}
+
+std::string LabelOf(const Device& device) {
+  const std::string_view kind = NameOf(device.kind);
+  switch (device.kind) {
+    case DeviceKind::kSpine:
+      return std::string(kind);
+    case DeviceKind::kLeaf:
+      return fmt::format("{} {}.{}", kind, device.leaf_group.value(), device.index);
+    case DeviceKind::kNvSwitch:
+    case DeviceKind::kHost:
+      return fmt::format("{} {}", kind, device.node.value().value());
+    default:
+      return fmt::format("{} {}.{}", kind, device.node.value().value(), device.index);
+  }
 }
 
 }  // namespace isthmus::topology

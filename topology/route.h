@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Device {
   base::DeviceId id{0};
   DeviceKind kind = DeviceKind::kGpu;
   std::optional<base::NodeId> node{};  ///< absent for leaves and the spine
-  int index = 0;  ///< in its node; of a leaf: in its leaf group, which is its rail if rail-optimised
+  int index =
+      0;  ///< in its node; of a leaf: in its leaf group, which is its rail if rail-optimised
   std::optional<int> leaf_group{};  ///< absent for the spine
 
   friend bool operator==(const Device&, const Device&) = default;
@@ -78,5 +80,8 @@ std::int64_t RoutingCost(const Link& link);
 std::string_view NameOf(DeviceKind kind);
 std::string_view NameOf(LinkKind kind);
 std::string_view NameOf(PathKind kind);
+
+/// For people: "gpu 2.5" is GPU 5 of node 2, "leaf 0.5" leaf switch 5 of leaf group 0, "host 2".
+std::string LabelOf(const Device& device);
 
 }  // namespace isthmus::topology

@@ -1,7 +1,5 @@
 #include "topology/internal/check_spec.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -70,9 +70,8 @@ void CheckCounts(const NodeGroup& group, Mistakes& mistakes) {
                  fmt::format("use 1 to {}", kMaxGpusPerNode));
     return;
   }
-  const bool divides =
-      group.nics_per_node == 0 ||
-      (group.nics_per_node > 0 && group.gpus_per_node % group.nics_per_node == 0);
+  const bool divides = group.nics_per_node == 0 ||
+                       (group.nics_per_node > 0 && group.gpus_per_node % group.nics_per_node == 0);
   if (!divides) {
     mistakes.Add(Where(group, "nics_per_node"),
                  fmt::format("{} does not divide gpus_per_node {}", group.nics_per_node,
@@ -94,7 +93,8 @@ void CheckFigures(const NodeGroup& group, Mistakes& mistakes) {
   }
   if (group.gpus_per_node == 1) return;
   if (group.nvlink_bandwidth.value.value() == 0) {
-    mistakes.Add(Where(group, "nvlink_bandwidth"), "nodes of several GPUs without NVLink are not built yet",
+    mistakes.Add(Where(group, "nvlink_bandwidth"),
+                 "nodes of several GPUs without NVLink are not built yet",
                  "give nvlink_bandwidth, or use gpus_per_node: 1");
     return;
   }
@@ -174,9 +174,10 @@ void CheckLinkFaults(const ClusterSpec& spec, Mistakes& mistakes) {
     }
     const int num_parts = NumParts(*group, spec.fabric.wiring, fault.part);
     if (fault.index < 0 || fault.index >= num_parts) {
-      mistakes.Add(where, fmt::format("index {} of {} on node {}", fault.index, num_parts,
-                                      fault.node.value()),
-                   "parts of a node are numbered from 0");
+      mistakes.Add(
+          where,
+          fmt::format("index {} of {} on node {}", fault.index, num_parts, fault.node.value()),
+          "parts of a node are numbered from 0");
     }
     if (!(fault.bandwidth_factor >= 0 && fault.bandwidth_factor <= 1)) {
       mistakes.Add(where, fmt::format("bandwidth_factor {}", fault.bandwidth_factor),

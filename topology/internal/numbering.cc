@@ -61,6 +61,11 @@ Numbering::Numbering(const ClusterSpec& spec) {
   FillFirst(cables, first_cable_);
 }
 
+int Numbering::CountOf(DeviceKind kind) const {
+  const auto index = static_cast<std::size_t>(kind);
+  return first_device_[index + 1] - first_device_[index];
+}
+
 base::DeviceId Numbering::DeviceOf(DeviceKind kind, int number) const {
   return base::DeviceId{first_device_[static_cast<std::size_t>(kind)] + number};
 }

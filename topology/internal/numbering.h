@@ -67,6 +67,7 @@ class Numbering {
   int num_devices() const { return first_device_.back(); }
   int num_links() const { return 2 * first_cable_.back(); }
 
+  int CountOf(DeviceKind kind) const;
   /// Number within its kind <-> id.
   base::DeviceId DeviceOf(DeviceKind kind, int number) const;
   int NumberOf(base::DeviceId device) const;
@@ -84,7 +85,9 @@ class Numbering {
 
   GpuPlace PlaceOf(int gpu) const;
   const Block& BlockOfNode(int node) const { return Find(&Block::first_node, node); }
-  const Block& BlockOfSwitch(int pcie_switch) const { return Find(&Block::first_switch, pcie_switch); }
+  const Block& BlockOfSwitch(int pcie_switch) const {
+    return Find(&Block::first_switch, pcie_switch);
+  }
   const Block& BlockOfLeaf(int leaf) const { return Find(&Block::first_leaf, leaf); }
   int NodeOfSwitch(int pcie_switch) const;
   int LeafOfNic(int nic) const;

@@ -1,0 +1,235 @@
+#include "topology/describe.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "topology/graph.h"
+
+namespace isthmus::topology {
+namespace {
+
+std::string Counted(std::int64_t count, std::string_view thing, std::string_view plural = "s") {
+  return fmt::format("{} {}{}", base::FormatCount(count), thing, count == 1 ? "" : plural);
+}
+
+std::string Row(std::string_view key, std::string_view value) {
+  return fmt::format("  {:<19}{}\n", key, value);
+}
+
+// Sources are numbered where they are first used and listed at the end.
+class Sources {
+ public:
+  std::string Mark(const std::string& source) {
+    const auto found = std::find(sources_.begin(), sources_.end(), source);
+    const auto number = found - sources_.begin() + 1;
+    if (found == sources_.end()) sources_.push_back(source);
+    return fmt::format("[{}]", number);
+  }
+
+  std::string Figures(const Sourced<base::BytesPerSecond>& bandwidth,
+                      const Sourced<base::Seconds>& latency) {
+    return fmt::format("{:>9} {:<5}{:>8} {}", base::FormatRate(bandwidth.value),
+                       Mark(bandwidth.source), base::FormatSeconds(latency.value),
+                       Mark(latency.source));
+  }
+
+  std::string List() const {
+    std::string text = "\nsources (bandwidths are per direction)\n";
+    for (std::size_t index = 0; index < sources_.size(); ++index) {
+      text += fmt::format("  [{}] {}\n", index + 1, sources_[index]);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::string> sources_;
+};
+
+std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu, Sources& sources) {
+  const int num_gpus = group.num_nodes * group.gpus_per_node;
+  std::string text =
+      fmt::format("\nnode group {}: nodes {} to {}, GPUs {} to {}\n", group.name, first_node,
+                  first_node + group.num_nodes - 1, first_gpu, first_gpu + num_gpus - 1);
+  text +=
+      Row("a node", fmt::format("{} x {}, {} {}", group.gpus_per_node, group.gpu,
+                                Counted(group.nics_per_node, "NIC"), sources.Mark(group.source)));
+  if (group.gpus_per_node > 1) {
+    text += Row("NVLink of a GPU", sources.Figures(group.nvlink_bandwidth, group.nvlink_latency));
+  }
+  text += Row("PCIe of a GPU", sources.Figures(group.pcie_bandwidth, group.pcie_latency));
+  if (group.nics_per_node > 0) {
+    text += Row("NIC", sources.Figures(group.nic_bandwidth, group.nic_latency));
+  }
+  return text;
+}
+
+std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
+  const int num_leaves = cluster.CountOf(DeviceKind::kLeaf);
+  if (num_leaves == 0) return "\nno network\n";
+  const FabricSpec& fabric = cluster.spec().fabric;
+  std::string text = fmt::format("\nfabric: leaf and spine, {}\n",
+                                 fabric.wiring == LeafWiring::kRailOptimised
+                                     ? "one leaf switch for each rail of a leaf group"
+                                     : "one leaf switch for all NICs of a leaf group");
+  text +=
+      Row("a leaf group", fmt::format("{} {}", Counted(fabric.nodes_per_leaf_group.value, "node"),
+                                      sources.Mark(fabric.nodes_per_leaf_group.source)));
+  text +=
+      Row("in this cluster", fmt::format("{}, {}", Counted(cluster.num_leaf_groups(), "leaf group"),
+                                         Counted(num_leaves, "leaf switch", "es")));
+  text += Row("oversubscription", fmt::format("{:.4g} : 1 {}", fabric.oversubscription.value,
+                                              sources.Mark(fabric.oversubscription.source)));
+  text +=
+      Row("port to the spine", sources.Figures(fabric.spine_port_bandwidth, fabric.hop_latency));
+  const base::DeviceId leaf = cluster.DeviceNumbered(DeviceKind::kLeaf, 0);
+  const Link uplink = cluster.LinkAt(cluster.LinksFrom(leaf).back());
+  text += Row("ports of a leaf", fmt::format("{:>9} together", base::FormatRate(uplink.bandwidth)));
+  text += Row("bisection", fmt::format("{:>9}", base::FormatRate(Bisection(cluster))));
+  return text;
+}
+
+// GPUs that lie in all kinds of ways to the first: those of two nodes and the first of another leaf
+// group.
+std::vector<base::DeviceId> Examples(const Cluster& cluster) {
+  const base::DeviceId first{0};
+  const int leaf_group = cluster.DeviceAt(first).leaf_group.value();
+  std::vector<base::DeviceId> examples;
+  for (base::DeviceId gpu{0}; gpu.value() < cluster.num_gpus(); ++gpu) {
+    const bool is_far = cluster.DeviceAt(gpu).leaf_group.value() != leaf_group;
+    if (cluster.NodeOf(gpu).value() < 2 || is_far) examples.push_back(gpu);
+    if (is_far) break;
+  }
+  return examples;
+}
+
+std::string DescribePaths(const Cluster& cluster) {
+  std::string text = "\nkinds of paths between GPUs, nearest first\n";
+  const base::DeviceId first{0};
+  const std::vector<base::DeviceId> examples = Examples(cluster);
+  for (const PathKind kind :
+       {PathKind::kNvlink, PathKind::kRail, PathKind::kCrossRail, PathKind::kSpine}) {
+    for (const base::DeviceId gpu : examples) {
+      const std::optional<Route> route = cluster.FindRoute(first, gpu);
+      if (!route || route->Kind() != kind) continue;
+      text += Row(NameOf(kind), fmt::format("{:>9}      {:>8}   {} links, as GPU 0 to {}",
+                                            base::FormatRate(route->Bandwidth().value()),
+                                            base::FormatSeconds(route->Latency()),
+                                            route->links.size(), gpu.value()));
+      break;
+    }
+  }
+  return cluster.num_gpus() > 1 ? text : "";
+}
+
+std::string NameOf(const LinkFault& fault) {
+  switch (fault.part) {
+    case FaultyPart::kNvlink:
+      return fmt::format("NVLink of local GPU {}", fault.index);
+    case FaultyPart::kPcie:
+      return fmt::format("PCIe of local GPU {}", fault.index);
+    case FaultyPart::kNic:
+      return fmt::format("NIC {}", fault.index);
+    case FaultyPart::kUplink:
+      return fmt::format("uplink of leaf switch {}", fault.index);
+  }
+  return {};
+}
+
+std::string DescribeFaults(const Cluster& cluster) {
+  const ClusterSpec& spec = cluster.spec();
+  if (spec.link_faults.empty() && spec.slow_gpus.empty()) return "\nfaults: none\n";
+  std::string text = "\nfaults\n";
+  for (const LinkFault& fault : spec.link_faults) {
+    text +=
+        Row(fmt::format("node {}", fault.node.value()),
+            fmt::format("{}: {}", NameOf(fault),
+                        fault.bandwidth_factor == 0
+                            ? "dead"
+                            : base::FormatFraction(fault.bandwidth_factor) + " of its bandwidth"));
+  }
+  for (const SlowGpu& slow : spec.slow_gpus) {
+    text +=
+        Row(fmt::format("GPU {}", slow.device.value()),
+            fmt::format("computes at {} of its speed", base::FormatFraction(slow.speed_factor)));
+  }
+  return text;
+}
+
+std::string DescribeConnectivity(const Cluster& cluster) {
+  const ClusterGraph graph(cluster);
+  const auto islands = graph.GpuIslands();
+  std::string text = fmt::format("graph: {}, {}; ", Counted(graph.num_devices(), "device"),
+                                 Counted(graph.num_live_links(), "directed link"));
+  if (islands.size() == 1) return text + "every GPU reaches every other\n";
+  text += "cut off are GPUs";
+  for (std::size_t index = 1; index < islands.size(); ++index) {
+    for (const base::DeviceId gpu : islands[index]) text += fmt::format(" {}", gpu.value());
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+base::BytesPerSecond Bisection(const Cluster& cluster) {
+  if (cluster.num_nodes() == 1) return base::BytesPerSecond{0};
+  // Of a NIC and of a leaf switch, the last link is the one away from the GPUs.
+  const auto sum_of = [&cluster](DeviceKind kind) {
+    base::BytesPerSecond sum{0};
+    for (int number = 0; number < cluster.CountOf(kind); ++number) {
+      const base::DeviceId device = cluster.DeviceNumbered(kind, number);
+      sum += cluster.LinkAt(cluster.LinksFrom(device).back()).bandwidth;
+    }
+    return sum;
+  };
+  const base::BytesPerSecond nics = sum_of(DeviceKind::kNic);
+  if (cluster.num_leaf_groups() == 1) return nics / 2;
+  return std::min(nics, sum_of(DeviceKind::kLeaf)) / 2;
+}
+
+std::string DescribeCluster(const Cluster& cluster) {
+  Sources sources;
+  std::string text =
+      fmt::format("cluster {}: {}, {}\n", cluster.spec().name, Counted(cluster.num_nodes(), "node"),
+                  Counted(cluster.num_gpus(), "GPU"));
+  if (!cluster.spec().rank_devices.empty()) {
+    text += fmt::format("ranks: {}, placed by the cluster's own list\n", cluster.num_ranks());
+  }
+  int first_node = 0;
+  int first_gpu = 0;
+  for (const NodeGroup& group : cluster.spec().node_groups) {
+    text += DescribeGroup(group, first_node, first_gpu, sources);
+    first_node += group.num_nodes;
+    first_gpu += group.num_nodes * group.gpus_per_node;
+  }
+  text += DescribeFabric(cluster, sources);
+  text += DescribePaths(cluster);
+  text += DescribeFaults(cluster) + DescribeConnectivity(cluster);
+  return text + sources.List();
+}
+
+std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to) {
+  const base::DeviceId source = cluster.DeviceOf(from);
+  const base::DeviceId target = cluster.DeviceOf(to);
+  const Route route = cluster.RouteBetween(source, target);
+  std::string text = fmt::format("rank {} on {} to rank {} on {}: {}", from.value(),
+                                 LabelOf(cluster.DeviceAt(source)), to.value(),
+                                 LabelOf(cluster.DeviceAt(target)), NameOf(route.Kind()));
+  if (route.links.empty()) return text + ", no link is crossed\n";
+  text += fmt::format(", {} links\n", route.links.size());
+  for (const Link& link : route.links) {
+    text += fmt::format("  {:<8}{:<17} -> {:<17}{:>9}  {:>8}\n", NameOf(link.kind),
+                        LabelOf(cluster.DeviceAt(link.from)), LabelOf(cluster.DeviceAt(link.to)),
+                        base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
+  }
+  return text + fmt::format("bottleneck {}, latency {}\n",
+                            base::FormatRate(route.Bandwidth().value()),
+                            base::FormatSeconds(route.Latency()));
+}
+
+}  // namespace isthmus::topology

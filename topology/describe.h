@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "topology/cluster.h"
+
+namespace isthmus::topology {
+
+/// What crosses the middle of the network at most, per direction: half of what all NICs carry
+/// together, or half of what all leaf switches have upwards if there are several leaf groups and
+/// that is less. Faults included. 0 for one node. Cost: O(NICs).
+base::BytesPerSecond Bisection(const Cluster& cluster);
+
+/// The cluster for people: node groups, figures with their sources, the fabric, the kinds of paths
+/// between GPUs with an example of each, faults, and what they cut off. Ends in a line break.
+/// Cost: builds the graph of the whole cluster.
+std::string DescribeCluster(const Cluster& cluster);
+
+/// What a transfer between the GPUs of two ranks crosses, link by link. Ends in a line break.
+/// Throws base::Error if a rank doesn't exist or can't be reached.
+std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to);
+
+}  // namespace isthmus::topology

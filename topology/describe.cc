@@ -18,6 +18,11 @@ std::string Counted(std::int64_t count, std::string_view thing, std::string_view
   return fmt::format("{} {}{}", base::FormatCount(count), thing, count == 1 ? "" : plural);
 }
 
+std::string Numbered(std::string_view thing, int first, int count) {
+  return count == 1 ? fmt::format("{} {}", thing, first)
+                    : fmt::format("{}s {} to {}", thing, first, first + count - 1);
+}
+
 std::string Row(std::string_view key, std::string_view value) {
   return fmt::format("  {:<19}{}\n", key, value);
 }
@@ -34,9 +39,9 @@ class Sources {
 
   std::string Figures(const Sourced<base::BytesPerSecond>& bandwidth,
                       const Sourced<base::Seconds>& latency) {
-    return fmt::format("{:>9} {:<5}{:>8} {}", base::FormatRate(bandwidth.value),
-                       Mark(bandwidth.source), base::FormatSeconds(latency.value),
-                       Mark(latency.source));
+    const std::string mark = Mark(bandwidth.source);
+    return fmt::format("{:>9} {:<5}{:>8} {}", base::FormatRate(bandwidth.value), mark,
+                       base::FormatSeconds(latency.value), Mark(latency.source));
   }
 
   std::string List() const {
@@ -52,10 +57,9 @@ class Sources {
 };
 
 std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu, Sources& sources) {
-  const int num_gpus = group.num_nodes * group.gpus_per_node;
-  std::string text =
-      fmt::format("\nnode group {}: nodes {} to {}, GPUs {} to {}\n", group.name, first_node,
-                  first_node + group.num_nodes - 1, first_gpu, first_gpu + num_gpus - 1);
+  std::string text = fmt::format("\nnode group {}: {}, {}\n", group.name,
+                                 Numbered("node", first_node, group.num_nodes),
+                                 Numbered("GPU", first_gpu, group.num_nodes * group.gpus_per_node));
   text +=
       Row("a node", fmt::format("{} x {}, {} {}", group.gpus_per_node, group.gpu,
                                 Counted(group.nics_per_node, "NIC"), sources.Mark(group.source)));
@@ -90,7 +94,9 @@ std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
   const base::DeviceId leaf = cluster.DeviceNumbered(DeviceKind::kLeaf, 0);
   const Link uplink = cluster.LinkAt(cluster.LinksFrom(leaf).back());
   text += Row("ports of a leaf", fmt::format("{:>9} together", base::FormatRate(uplink.bandwidth)));
-  text += Row("bisection", fmt::format("{:>9}", base::FormatRate(Bisection(cluster))));
+  if (cluster.num_nodes() > 1) {
+    text += Row("bisection", fmt::format("{:>9}", base::FormatRate(Bisection(cluster))));
+  }
   return text;
 }
 
@@ -223,7 +229,7 @@ std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to
   if (route.links.empty()) return text + ", no link is crossed\n";
   text += fmt::format(", {} links\n", route.links.size());
   for (const Link& link : route.links) {
-    text += fmt::format("  {:<8}{:<17} -> {:<17}{:>9}  {:>8}\n", NameOf(link.kind),
+    text += fmt::format("  {:<8}{:<17} -> {:<18}{:>9}  {:>8}\n", NameOf(link.kind),
                         LabelOf(cluster.DeviceAt(link.from)), LabelOf(cluster.DeviceAt(link.to)),
                         base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
   }

@@ -36,23 +36,22 @@ namespace isthmus::sim {
 /// derivation: docs/models/attention.md.
 /// Thread-safe: immutable. Cost: tens of nanoseconds.
 class AttentionModel {
-public:
-  AttentionModel(const profiles::Profile &profile, const SustainedClock &clock);
+ public:
+  AttentionModel(const profiles::Profile& profile, const SustainedClock& clock);
 
   /// 0 for no tokens. Throws base::Error if the profile doesn't know the
   /// implementation, or it has no kernel for the head size.
-  base::Seconds Time(const plan::Attention &attention) const;
+  base::Seconds Time(const plan::Attention& attention) const;
 
-private:
+ private:
   struct Curve {
-    double rate = 0;      // FLOP/s, clock included
-    double half_span = 0; // tokens
+    double rate = 0;       // FLOP/s, clock included
+    double half_span = 0;  // tokens
   };
   struct Fused {
     bool known = false;
-    std::array<std::array<Curve, 2>, 2> curves; // [backward][causal]
-    std::vector<std::pair<double, double>>
-        head_dims; // {size, rate factor}, ascending
+    std::array<std::array<Curve, 2>, 2> curves;        // [backward][causal]
+    std::vector<std::pair<double, double>> head_dims;  // {size, rate factor}, ascending
   };
   struct Unfused {
     bool known = false;
@@ -63,17 +62,16 @@ private:
     double backward_factor = 0;
   };
 
-  static Fused ReadFused(const profiles::Profile &profile,
-                         const std::string &name, double ratio);
-  static Unfused ReadUnfused(const profiles::Profile &profile, double ratio);
-  double FusedTime(const Fused &fused, const std::string &name,
-                   const plan::Attention &attention) const;
-  double UnfusedTime(const plan::Attention &attention) const;
+  static Fused ReadFused(const profiles::Profile& profile, const std::string& name, double ratio);
+  static Unfused ReadUnfused(const profiles::Profile& profile, double ratio);
+  double FusedTime(const Fused& fused, const std::string& name,
+                   const plan::Attention& attention) const;
+  double UnfusedTime(const plan::Attention& attention) const;
 
   double latency_ = 0;
-  std::array<Fused, 4> fused_; // kCudnn, kFlash3, kFlash2, kFlash1
+  std::array<Fused, 4> fused_;  // kCudnn, kFlash3, kFlash2, kFlash1
   Unfused unfused_;
   std::string profile_name_;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -20,16 +20,16 @@ namespace isthmus::sim {
 /// with band); fp16 counts as bf16. A data type without the parameter fails
 /// when asked for. Derivation: docs/models/clock.md.
 class SustainedClock {
-public:
-  explicit SustainedClock(const profiles::Profile &profile);
+ public:
+  explicit SustainedClock(const profiles::Profile& profile);
 
   /// Throws base::Error if the profile has no ratio for the type.
   double Ratio(plan::DType dtype) const;
 
-private:
+ private:
   std::optional<double> bf16_;
   std::optional<double> fp8_;
   std::string profile_name_;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -18,20 +18,19 @@ namespace isthmus::sim {
 /// (gathered) buffer; all-to-all: what one rank holds; ring exchange: what one
 /// rank sends in one exchange.
 class CollectiveModel {
-public:
+ public:
   virtual ~CollectiveModel() = default;
 
   /// One collective; of a kRingExchange one exchange.
   virtual base::Seconds Time(plan::CollectiveKind kind, base::Bytes size,
-                             const topology::GroupLocality &group) const = 0;
+                             const topology::GroupLocality& group) const = 0;
 
   /// A message over a route between two GPUs.
-  virtual base::Seconds P2P(base::Bytes size,
-                            const topology::Route &route) const = 0;
+  virtual base::Seconds P2P(base::Bytes size, const topology::Route& route) const = 0;
 
   /// A copy between a GPU and its host's memory.
   virtual base::Seconds Copy(base::Bytes size, plan::CopyDirection direction,
-                             const topology::Route &route) const = 0;
+                             const topology::Route& route) const = 0;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

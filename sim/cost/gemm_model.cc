@@ -18,64 +18,56 @@ constexpr double kReferenceArea = 128.0 * 256.0;
 constexpr std::string_view kTilePrefix = "gemm.tile.";
 
 double TileEfficiency(double half_tile_efficiency, double area) {
-  return std::pow(half_tile_efficiency,
-                  std::max(0.0, std::log2(kReferenceArea / area)));
+  return std::pow(half_tile_efficiency, std::max(0.0, std::log2(kReferenceArea / area)));
 }
 
 /// "128x256" -> {128, 256}.
-std::pair<double, double> ParseTile(const std::string &key) {
+std::pair<double, double> ParseTile(const std::string& key) {
   const std::string text = key.substr(kTilePrefix.size());
   const std::size_t cross = text.find('x');
-  const auto is_number = [](const std::string &part) {
+  const auto is_number = [](const std::string& part) {
     return !part.empty() && part.size() <= 5 &&
-           std::all_of(part.begin(), part.end(),
-                       [](char c) { return c >= '0' && c <= '9'; });
+           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
   if (cross != std::string::npos) {
     const std::string rows = text.substr(0, cross);
     const std::string columns = text.substr(cross + 1);
-    if (is_number(rows) && is_number(columns) && std::stoi(rows) > 0 &&
-        std::stoi(columns) > 0) {
+    if (is_number(rows) && is_number(columns) && std::stoi(rows) > 0 && std::stoi(columns) > 0) {
       return {std::stod(rows), std::stod(columns)};
     }
   }
-  throw base::Error(fmt::format(
-      "error: parameter {} does not name a tile such as gemm.tile.128x256",
-      key));
+  throw base::Error(
+      fmt::format("error: parameter {} does not name a tile such as gemm.tile.128x256", key));
 }
 
-} // namespace
+}  // namespace
 
-GemmModel::GemmModel(const profiles::Profile &profile,
-                     const SustainedClock &clock)
+GemmModel::GemmModel(const profiles::Profile& profile, const SustainedClock& clock)
     : num_sms_(static_cast<double>(profile.Count("device.num_sms"))),
       split_tile_(profile.Number("gemm.split_k.tile")),
       split_max_parts_(profile.Count("gemm.split_k.max_parts")),
       split_latency_(profile.Time("gemm.split_k.latency").value()),
       split_bytes_(profile.Value("gemm.split_k.bytes_per_output", "B")),
       profile_name_(profile.name()) {
-  for (const std::string &key : profile.KeysUnder(kTilePrefix)) {
-    if (profile.Number(key) == 0)
-      continue; // the way to take an included tile out
+  for (const std::string& key : profile.KeysUnder(kTilePrefix)) {
+    if (profile.Number(key) == 0) continue;  // the way to take an included tile out
     const auto [rows, columns] = ParseTile(key);
     tiles_.push_back({rows, columns});
   }
   if (tiles_.empty()) {
     throw base::Error(
-        fmt::format("error: profile {} names no tile (gemm.tile.128x256 …)",
-                    profile.name()));
+        fmt::format("error: profile {} names no tile (gemm.tile.128x256 …)", profile.name()));
   }
   bf16_ = Read(profile, "bf16", plan::DType::kBf16, clock);
   fp8_ = Read(profile, "fp8", plan::DType::kFp8, clock);
   fp8_promoted_ = Read(profile, "fp8_promoted", plan::DType::kFp8, clock);
 }
 
-std::optional<GemmModel::Coefficients>
-GemmModel::Read(const profiles::Profile &profile, const std::string &name,
-                plan::DType dtype, const SustainedClock &clock) const {
+std::optional<GemmModel::Coefficients> GemmModel::Read(const profiles::Profile& profile,
+                                                       const std::string& name, plan::DType dtype,
+                                                       const SustainedClock& clock) const {
   const std::string prefix = "gemm." + name;
-  if (profile.KeysUnder(prefix + ".").empty())
-    return std::nullopt;
+  if (profile.KeysUnder(prefix + ".").empty()) return std::nullopt;
   Coefficients c;
   c.rate = profile.Rate(prefix + ".peak_rate").value() * clock.Ratio(dtype);
   c.latency = profile.Time(prefix + ".latency").value();
@@ -85,84 +77,75 @@ GemmModel::Read(const profiles::Profile &profile, const std::string &name,
   c.half_tile_efficiency = profile.Number(prefix + ".half_tile_efficiency");
   c.operand_bytes = static_cast<double>(plan::BytesOf(dtype).value());
   if (!(c.rate > 0 && c.bandwidth > 0 && c.half_tile_efficiency > 0)) {
-    throw base::Error(
-        fmt::format("error: the rates {}.* of profile {} must be positive",
-                    prefix, profile.name()));
+    throw base::Error(fmt::format("error: the rates {}.* of profile {} must be positive", prefix,
+                                  profile.name()));
   }
   return c;
 }
 
-const GemmModel::Coefficients &
-GemmModel::CoefficientsOf(const plan::Gemm &gemm) const {
-  const std::optional<Coefficients> *found = nullptr;
-  const char *name = "";
+const GemmModel::Coefficients& GemmModel::CoefficientsOf(const plan::Gemm& gemm) const {
+  const std::optional<Coefficients>* found = nullptr;
+  const char* name = "";
   switch (gemm.dtype) {
-  case plan::DType::kBf16:
-  case plan::DType::kFp16: // the same tensor-core rate
-    found = &bf16_;
-    name = "bf16";
-    break;
-  case plan::DType::kFp8:
-    found = gemm.promoted_accumulation ? &fp8_promoted_ : &fp8_;
-    name = gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
-    break;
-  case plan::DType::kFp32:
-    name = "fp32";
-    break;
+    case plan::DType::kBf16:
+    case plan::DType::kFp16:  // the same tensor-core rate
+      found = &bf16_;
+      name = "bf16";
+      break;
+    case plan::DType::kFp8:
+      found = gemm.promoted_accumulation ? &fp8_promoted_ : &fp8_;
+      name = gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
+      break;
+    case plan::DType::kFp32:
+      name = "fp32";
+      break;
   }
   if (found == nullptr || !*found) {
-    throw base::Error(fmt::format("error: profile {} has no parameters "
-                                  "gemm.{}.*: matrix products in {} are not "
-                                  "known for this GPU",
-                                  profile_name_, name, name));
+    throw base::Error(
+        fmt::format("error: profile {} has no parameters "
+                    "gemm.{}.*: matrix products in {} are not "
+                    "known for this GPU",
+                    profile_name_, name, name));
   }
   return **found;
 }
 
-double GemmModel::WavesTime(const Coefficients &c, double tiles, double area,
-                            double k) const {
+double GemmModel::WavesTime(const Coefficients& c, double tiles, double area, double k) const {
   const double waves = tiles / num_sms_;
-  const double paid = waves <= 1 ? 1.0
-                                 : (1 - c.wave_quantization) * waves +
-                                       c.wave_quantization * std::ceil(waves);
-  return paid * 2 * area * k * num_sms_ /
-         (c.rate * TileEfficiency(c.half_tile_efficiency, area));
+  const double paid =
+      waves <= 1 ? 1.0 : (1 - c.wave_quantization) * waves + c.wave_quantization * std::ceil(waves);
+  return paid * 2 * area * k * num_sms_ / (c.rate * TileEfficiency(c.half_tile_efficiency, area));
 }
 
-double GemmModel::SplitTime(const Coefficients &c, double m, double n,
-                            double k) const {
+double GemmModel::SplitTime(const Coefficients& c, double m, double n, double k) const {
   double best = std::numeric_limits<double>::infinity();
   const double tiles = std::ceil(m / split_tile_) * std::ceil(n / split_tile_);
   for (std::int64_t parts = 2; parts <= split_max_parts_; parts *= 2) {
     const auto s = static_cast<double>(parts);
-    const double math =
-        WavesTime(c, tiles * s, split_tile_ * split_tile_, k / s);
-    best = std::min(best, math + s * m * n * split_bytes_ / c.bandwidth +
-                              split_latency_);
+    const double math = WavesTime(c, tiles * s, split_tile_ * split_tile_, k / s);
+    best = std::min(best, math + s * m * n * split_bytes_ / c.bandwidth + split_latency_);
   }
   return best;
 }
 
-base::Seconds GemmModel::Time(const plan::Gemm &gemm) const {
-  ISTHMUS_CHECK(gemm.m >= 0 && gemm.n >= 0 && gemm.k >= 0, "gemm {} x {} x {}",
-                gemm.m, gemm.n, gemm.k);
-  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0)
-    return base::Seconds(0);
-  const Coefficients &c = CoefficientsOf(gemm);
+base::Seconds GemmModel::Time(const plan::Gemm& gemm) const {
+  ISTHMUS_CHECK(gemm.m >= 0 && gemm.n >= 0 && gemm.k >= 0, "gemm {} x {} x {}", gemm.m, gemm.n,
+                gemm.k);
+  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0) return base::Seconds(0);
+  const Coefficients& c = CoefficientsOf(gemm);
   const auto m = static_cast<double>(gemm.m);
   const auto n = static_cast<double>(gemm.n);
   const auto k = static_cast<double>(gemm.k);
   const auto output_bytes = static_cast<double>(gemm.output_bytes.value());
 
   double math = SplitTime(c, m, n, k);
-  for (const Tile &tile : tiles_) {
+  for (const Tile& tile : tiles_) {
     const double tiles = std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
     math = std::min(math, WavesTime(c, tiles, tile.rows * tile.columns, k));
   }
-  const double memory =
-      (c.operand_bytes * (m * k + n * k) + output_bytes) / c.bandwidth;
+  const double memory = (c.operand_bytes * (m * k + n * k) + output_bytes) / c.bandwidth;
   return base::Seconds(c.latency + std::max(math, memory) +
                        c.epilogue * output_bytes / c.bandwidth);
 }
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -32,14 +32,14 @@ namespace isthmus::sim {
 /// Pinned by tests/unit/sim/gemm_model_test.cc; derivation:
 /// docs/models/gemm.md. Thread-safe: immutable. Cost: about 10 tiles, 100 ns.
 class GemmModel {
-public:
-  GemmModel(const profiles::Profile &profile, const SustainedClock &clock);
+ public:
+  GemmModel(const profiles::Profile& profile, const SustainedClock& clock);
 
   /// 0 for an empty product. Throws base::Error if the profile doesn't know the
   /// data type.
-  base::Seconds Time(const plan::Gemm &gemm) const;
+  base::Seconds Time(const plan::Gemm& gemm) const;
 
-private:
+ private:
   struct Tile {
     double rows = 0;
     double columns = 0;
@@ -55,13 +55,11 @@ private:
     double operand_bytes = 0;
   };
 
-  std::optional<Coefficients> Read(const profiles::Profile &profile,
-                                   const std::string &name, plan::DType dtype,
-                                   const SustainedClock &clock) const;
-  const Coefficients &CoefficientsOf(const plan::Gemm &gemm) const;
-  double WavesTime(const Coefficients &c, double tiles, double area,
-                   double k) const;
-  double SplitTime(const Coefficients &c, double m, double n, double k) const;
+  std::optional<Coefficients> Read(const profiles::Profile& profile, const std::string& name,
+                                   plan::DType dtype, const SustainedClock& clock) const;
+  const Coefficients& CoefficientsOf(const plan::Gemm& gemm) const;
+  double WavesTime(const Coefficients& c, double tiles, double area, double k) const;
+  double SplitTime(const Coefficients& c, double m, double n, double k) const;
 
   double num_sms_ = 0;
   std::vector<Tile> tiles_;
@@ -75,4 +73,4 @@ private:
   std::string profile_name_;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

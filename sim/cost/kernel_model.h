@@ -18,13 +18,13 @@ namespace isthmus::sim {
 /// Always on: no kernel is faster than the data sheet allows; a profile that
 /// says so is refused with base::Error at the kernel in question.
 class KernelModel : public ComputeModel {
-public:
-  explicit KernelModel(const profiles::Profile &profile);
+ public:
+  explicit KernelModel(const profiles::Profile& profile);
 
-  base::Seconds Time(const plan::Kernel &kernel) const override;
-  base::Seconds LaunchGap(const plan::Kernel &kernel) const override;
+  base::Seconds Time(const plan::Kernel& kernel) const override;
+  base::Seconds LaunchGap(const plan::Kernel& kernel) const override;
 
-private:
+ private:
   std::string profile_name_;
   SustainedClock clock_;
   GemmModel gemm_;
@@ -34,4 +34,4 @@ private:
   base::Seconds launch_gap_;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -10,36 +10,32 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr std::array<const char *, 6> kClassNames = {
-    "elementwise", "norm",          "norm_backward",
-    "cast",        "cross_entropy", "optimizer"};
-static_assert(static_cast<std::size_t>(plan::MemoryClass::kOptimizer) + 1 ==
-              kClassNames.size());
+constexpr std::array<const char*, 6> kClassNames = {"elementwise", "norm",          "norm_backward",
+                                                    "cast",        "cross_entropy", "optimizer"};
+static_assert(static_cast<std::size_t>(plan::MemoryClass::kOptimizer) + 1 == kClassNames.size());
 
-} // namespace
+}  // namespace
 
-MemoryModel::MemoryModel(const profiles::Profile &profile)
+MemoryModel::MemoryModel(const profiles::Profile& profile)
     : latency_(profile.Time("memory.latency")) {
-  const base::BytesPerSecond peak =
-      profile.Bandwidth("device.memory_bandwidth");
+  const base::BytesPerSecond peak = profile.Bandwidth("device.memory_bandwidth");
   for (std::size_t i = 0; i < kClassNames.size(); ++i) {
     const std::string key = fmt::format("memory.{}.efficiency", kClassNames[i]);
     const double efficiency = profile.Number(key);
     if (!(efficiency > 0 && efficiency <= 1)) {
-      throw base::Error(fmt::format(
-          "error: parameter {} of profile {} is {}, needs to be in (0, 1]", key,
-          profile.name(), efficiency));
+      throw base::Error(
+          fmt::format("error: parameter {} of profile {} is {}, needs to be in (0, 1]", key,
+                      profile.name(), efficiency));
     }
     rates_[i] = peak * efficiency;
   }
 }
 
-base::Seconds MemoryModel::Time(const plan::MemoryBound &kernel) const {
+base::Seconds MemoryModel::Time(const plan::MemoryBound& kernel) const {
   ISTHMUS_CHECK(kernel.bytes >= base::Bytes(0) && kernel.launches >= 0);
-  if (kernel.bytes == base::Bytes(0))
-    return base::Seconds(0);
+  if (kernel.bytes == base::Bytes(0)) return base::Seconds(0);
   return latency_ * kernel.launches +
          kernel.bytes / rates_[static_cast<std::size_t>(kernel.memory_class)];
 }
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

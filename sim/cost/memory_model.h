@@ -20,15 +20,15 @@ namespace isthmus::sim {
 /// as fast. Pinned by tests/unit/sim/memory_model_test.cc;
 /// docs/models/memory_bound.md.
 class MemoryModel {
-public:
-  explicit MemoryModel(const profiles::Profile &profile);
+ public:
+  explicit MemoryModel(const profiles::Profile& profile);
 
   /// 0 for no bytes.
-  base::Seconds Time(const plan::MemoryBound &kernel) const;
+  base::Seconds Time(const plan::MemoryBound& kernel) const;
 
-private:
+ private:
   base::Seconds latency_;
-  std::array<base::BytesPerSecond, 6> rates_; // by MemoryClass
+  std::array<base::BytesPerSecond, 6> rates_;  // by MemoryClass
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -43,17 +43,16 @@ namespace isthmus::sim {
 /// Ranks that share a GPU are refused with base::Error, as NCCL refuses them.
 /// Cost: below 200 ns.
 class NcclModel : public CollectiveModel {
-public:
-  explicit NcclModel(const profiles::Profile &profile);
+ public:
+  explicit NcclModel(const profiles::Profile& profile);
 
   base::Seconds Time(plan::CollectiveKind kind, base::Bytes size,
-                     const topology::GroupLocality &group) const override;
-  base::Seconds P2P(base::Bytes size,
-                    const topology::Route &route) const override;
+                     const topology::GroupLocality& group) const override;
+  base::Seconds P2P(base::Bytes size, const topology::Route& route) const override;
   base::Seconds Copy(base::Bytes size, plan::CopyDirection direction,
-                     const topology::Route &route) const override;
+                     const topology::Route& route) const override;
 
-private:
+ private:
   /// One measured form in a node.
   struct NodeForm {
     double latency = 0;
@@ -64,7 +63,7 @@ private:
 
     double Time(double bus_bytes, double bandwidth_share) const;
   };
-  using NodeForms = std::map<int, NodeForm>; // by number of ranks
+  using NodeForms = std::map<int, NodeForm>;  // by number of ranks
 
   struct AcrossReduce {
     double latency_per_doubling = 0;
@@ -86,30 +85,26 @@ private:
     double efficiency = 0;
   };
 
-  static NodeForms ReadNodeForms(const profiles::Profile &profile,
-                                 const std::string &kind);
-  const NodeForms &FormsOf(plan::CollectiveKind kind) const;
-  double InNode(plan::CollectiveKind kind, double size,
-                const topology::GroupLocality &group) const;
+  static NodeForms ReadNodeForms(const profiles::Profile& profile, const std::string& kind);
+  const NodeForms& FormsOf(plan::CollectiveKind kind) const;
+  double InNode(plan::CollectiveKind kind, double size, const topology::GroupLocality& group) const;
   double AcrossNodes(plan::CollectiveKind kind, double size,
-                     const topology::GroupLocality &group) const;
-  double ReduceAcross(double bus_bytes,
-                      const topology::GroupLocality &group) const;
-  double RingExchange(double size, const topology::GroupLocality &group) const;
-  void CheckBound(plan::CollectiveKind kind, base::Bytes size,
-                  const topology::GroupLocality &group, double time) const;
+                     const topology::GroupLocality& group) const;
+  double ReduceAcross(double bus_bytes, const topology::GroupLocality& group) const;
+  double RingExchange(double size, const topology::GroupLocality& group) const;
+  void CheckBound(plan::CollectiveKind kind, base::Bytes size, const topology::GroupLocality& group,
+                  double time) const;
 
   std::string profile_name_;
-  std::array<NodeForms, 4>
-      node_forms_; // all_reduce, all_gather, reduce_scatter, all_to_all
+  std::array<NodeForms, 4> node_forms_;  // all_reduce, all_gather, reduce_scatter, all_to_all
   AcrossReduce across_reduce_;
   AcrossGather across_gather_;
   PointToPoint p2p_in_node_;
   PointToPoint p2p_across_;
-  double nvlink_bandwidth_ = 0; // of the machines that the forms were fitted on
+  double nvlink_bandwidth_ = 0;  // of the machines that the forms were fitted on
   double nic_bandwidth_ = 0;
   double copy_latency_ = 0;
-  std::array<double, 2> copy_bandwidth_{}; // by CopyDirection
+  std::array<double, 2> copy_bandwidth_{};  // by CopyDirection
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

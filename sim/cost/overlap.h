@@ -20,7 +20,7 @@ struct SegmentCost {
   base::Seconds compute{0};
   base::Seconds communication{0};
   base::Seconds exposed{0};
-  base::Seconds host{0}; ///< launch gaps
+  base::Seconds host{0};  ///< launch gaps
 };
 
 /// Times of segments: kernels, a collective, or both side by side under the
@@ -48,45 +48,41 @@ struct SegmentCost {
 ///
 /// Lifetime: the models must outlive it. Thread-safe: immutable.
 class SegmentModel {
-public:
-  SegmentModel(const profiles::Profile &profile, const ComputeModel &compute,
-               const CollectiveModel &collectives);
+ public:
+  SegmentModel(const profiles::Profile& profile, const ComputeModel& compute,
+               const CollectiveModel& collectives);
 
   /// `group` is the locality of the segment's collective; it is not looked at
   /// without one.
-  SegmentCost Cost(const plan::Segment &segment,
-                   const topology::GroupLocality &group) const;
+  SegmentCost Cost(const plan::Segment& segment, const topology::GroupLocality& group) const;
 
   /// How much longer a kernel phase of length `compute` takes while gradients
   /// are synchronised beside it for `communication`: (contention/SMs)·min of
   /// both.
-  base::Seconds GradientSyncSlowdown(base::Seconds compute,
-                                     base::Seconds communication) const;
+  base::Seconds GradientSyncSlowdown(base::Seconds compute, base::Seconds communication) const;
 
-private:
+ private:
   struct Kernels {
     double products = 0;
     double others = 0;
     double sum() const { return products + others; }
   };
 
-  Kernels TimesOf(const plan::Segment &segment) const;
-  double ChunkedProducts(const plan::Segment &segment, int parts) const;
-  void GatherIn(const plan::Segment &segment, int num_ranks, double c,
-                SegmentCost &cost) const;
-  void ScatterOut(const Kernels &kernels, double c, SegmentCost &cost) const;
-  void Ring(const plan::Segment &segment, double exchange,
-            SegmentCost &cost) const;
+  Kernels TimesOf(const plan::Segment& segment) const;
+  double ChunkedProducts(const plan::Segment& segment, int parts) const;
+  void GatherIn(const plan::Segment& segment, int num_ranks, double c, SegmentCost& cost) const;
+  void ScatterOut(const Kernels& kernels, double c, SegmentCost& cost) const;
+  void Ring(const plan::Segment& segment, double exchange, SegmentCost& cost) const;
 
-  const ComputeModel &compute_;
-  const CollectiveModel &collectives_;
-  double gather_contention_ = 0; // shares of the SMs
+  const ComputeModel& compute_;
+  const CollectiveModel& collectives_;
+  double gather_contention_ = 0;  // shares of the SMs
   double bulk_contention_ = 0;
   double gradient_sync_contention_ = 0;
-  double scatter_slowdown_ = 0; // SMs/(SMs - reserved)
+  double scatter_slowdown_ = 0;  // SMs/(SMs - reserved)
   double scatter_chunks_ = 0;
   double scatter_chunk_latency_ = 0;
   std::int64_t min_chunk_rows_ = 0;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -20,13 +20,13 @@ namespace isthmus::sim {
 /// Use: the bound that KernelModel is held to, and the question what perfect
 /// kernels would gain.
 class RooflineModel : public ComputeModel {
-public:
-  explicit RooflineModel(const profiles::Profile &profile);
+ public:
+  explicit RooflineModel(const profiles::Profile& profile);
 
-  base::Seconds Time(const plan::Kernel &kernel) const override;
-  base::Seconds LaunchGap(const plan::Kernel &kernel) const override;
+  base::Seconds Time(const plan::Kernel& kernel) const override;
+  base::Seconds LaunchGap(const plan::Kernel& kernel) const override;
 
-private:
+ private:
   base::Seconds FlopTime(base::Flops flops, plan::DType dtype) const;
 
   std::optional<base::FlopsPerSecond> bf16_;
@@ -34,4 +34,4 @@ private:
   base::BytesPerSecond memory_bandwidth_;
 };
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -24,8 +24,7 @@ struct WireBytes {
   double nic = 0;
 };
 WireBytes WireBytesOf(plan::CollectiveKind kind, base::Bytes size,
-                      const topology::GroupLocality &group,
-                      Reduction reduction);
+                      const topology::GroupLocality& group, Reduction reduction);
 
 /// The least time the links allow: the bytes of the busiest link over its rate;
 /// no latencies.
@@ -34,17 +33,15 @@ WireBytes WireBytesOf(plan::CollectiveKind kind, base::Bytes size,
 /// network library would gain. Reductions count as done by the switch where
 /// that is less.
 class WireModel : public CollectiveModel {
-public:
+ public:
   base::Seconds Time(plan::CollectiveKind kind, base::Bytes size,
-                     const topology::GroupLocality &group) const override;
-  base::Seconds P2P(base::Bytes size,
-                    const topology::Route &route) const override;
+                     const topology::GroupLocality& group) const override;
+  base::Seconds P2P(base::Bytes size, const topology::Route& route) const override;
   base::Seconds Copy(base::Bytes size, plan::CopyDirection direction,
-                     const topology::Route &route) const override;
+                     const topology::Route& route) const override;
 };
 
 /// WireBytes over the group's slowest links.
-base::Seconds WireTime(const WireBytes &bytes,
-                       const topology::GroupLocality &group);
+base::Seconds WireTime(const WireBytes& bytes, const topology::GroupLocality& group);
 
-} // namespace isthmus::sim
+}  // namespace isthmus::sim

@@ -1,0 +1,151 @@
+#include "plan/model/layers.h"
+
+#include <algorithm>
+
+#include "plan/model/internal/memory.h"
+#include "plan/model/internal/rank_shape.h"
+
+namespace isthmus::plan {
+namespace {
+
+using internal::RankShape;
+
+std::int64_t Positions(const RankShape& rank) {
+  const Transformer& t = *rank.transformer;
+  if (t.rotary) return 0;
+  return rank.decoder ? t.max_positions : std::max(t.max_positions, rank.module->span_tokens);
+}
+
+std::int64_t StemParameters(const RankShape& rank) {
+  const std::int64_t positions = Positions(rank) * rank.hidden;
+  if (rank.decoder) return positions + rank.vocabulary * rank.hidden;
+  // Without patches to embed there is no stem: the tokens come as they are.
+  if (rank.module->input_width == 0) return 0;
+  return positions + rank.module->input_width * rank.hidden;
+}
+
+std::int64_t ProjectorRankParameters(const BlockShape& shape) {
+  const Projector projector = internal::ProjectorOf(shape);
+  return internal::CeilDivide(
+      ProjectorParameters(projector, shape.projector_in, shape.projector_out), shape.tp);
+}
+
+// Inputs of the projector's linear layers (for its weights) and of the GELUs between them (for what
+// is upstream). Its own input is whole on every rank, its inner widths are split.
+std::int64_t ProjectorContext(const BlockShape& shape, const RankShape& rank) {
+  if (!shape.block.projector) return 0;
+  const bool weights = rank.projector_weights;
+  const bool upstream = rank.encoder_side_projector() ? rank.layers_run_backward
+                                                      : shape.needs_input_gradient;
+  if (!weights && !upstream) return 0;
+  const Projector projector = internal::ProjectorOf(shape);
+  const std::int64_t inner = projector.hidden > 0 ? projector.hidden : shape.projector_out;
+  const std::int64_t between = std::max(projector.num_layers - 1, 0) * (weights ? 2 : 1) * inner;
+  const std::int64_t per_token =
+      (weights ? shape.projector_in : 0) + internal::CeilDivide(between, rank.tp);
+  return rank.element_bytes * internal::ProjectorTokens(shape) * per_token;
+}
+
+// Patches for the weight gradient; token ids (8 B) and the mask of the embedding's dropout.
+std::int64_t StemContext(const BlockShape& shape, const RankShape& rank) {
+  if (!shape.block.stem || !rank.layer_weights) return 0;
+  if (!rank.decoder) return rank.element_bytes * rank.tokens * rank.module->input_width;
+  const bool dropout = rank.transformer->hidden_dropout > 0.0;
+  return 8 * rank.tokens + (dropout ? rank.sharded_tokens * rank.hidden : 0);
+}
+
+// Input and output of the final norm; the output is the input of the head's GEMM.
+std::int64_t HeadContext(const BlockShape& shape, const RankShape& rank) {
+  if (!shape.block.head || !rank.layers_run_backward) return 0;
+  const std::int64_t tensors = rank.layer_weights ? 2 : 1;
+  return tensors * rank.element_bytes * rank.sharded_tokens * rank.hidden;
+}
+
+std::int64_t EndsContext(const BlockShape& shape, const RankShape& rank) {
+  return ProjectorContext(shape, rank) + StemContext(shape, rank) + HeadContext(shape, rank);
+}
+
+std::int64_t BytesPerLogit(LossKernel loss) {
+  switch (loss) {
+    case LossKernel::kFused: return 6;     // fp32 softmax, 16-bit gradient
+    case LossKernel::kUnfused: return 10;  // and the fp32 cast of the gradient or 16-bit logits
+    case LossKernel::kInPlace: return 2;   // the gradient over the 16-bit logits
+  }
+  return 0;
+}
+
+}  // namespace
+
+base::Bytes ContextBytes(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  const std::int64_t layers =
+      rank.layers_run_backward ? shape.block.num_layers * internal::LayerContextBytes(rank, true)
+                               : 0;
+  return base::Bytes(layers + EndsContext(shape, rank));
+}
+
+base::Bytes CheckpointBytes(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  if (!rank.layers_run_backward) return base::Bytes(EndsContext(shape, rank));
+  const std::int64_t recomputed = internal::RecomputedLayers(shape);
+  const std::int64_t kept = shape.block.num_layers - recomputed;
+  const std::int64_t input = rank.element_bytes * rank.sharded_tokens * rank.hidden;
+  return base::Bytes(recomputed * input + kept * internal::LayerContextBytes(rank, true) +
+                     EndsContext(shape, rank));
+}
+
+base::Bytes RecomputedContextBytes(const BlockShape& shape) {
+  if (internal::RecomputedLayers(shape) == 0) return base::Bytes(0);
+  return base::Bytes(internal::LayerContextBytes(internal::ShapeOnRank(shape), true));
+}
+
+base::Bytes ActivationBytes(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  if (shape.block.projector && rank.encoder_side_projector()) {
+    return base::Bytes(rank.element_bytes * internal::ProjectorTokens(shape) *
+                       shape.projector_out);
+  }
+  return base::Bytes(rank.element_bytes * rank.sharded_tokens * rank.hidden);
+}
+
+base::Bytes LogitBytes(const BlockShape& shape) {
+  if (!shape.block.head) return base::Bytes(0);
+  const RankShape rank = internal::ShapeOnRank(shape);
+  return base::Bytes(BytesPerLogit(rank.settings->loss) * rank.tokens * rank.vocabulary);
+}
+
+base::Bytes PlaceholderBytes(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  if (shape.block.num_layers == 0 || !rank.layer_weights) return base::Bytes(0);
+  const std::int64_t matrices =
+      rank.hidden * (rank.qkv() + rank.query) + rank.hidden * (rank.fc1 + rank.ffn);
+  return base::Bytes(2 * matrices);
+}
+
+std::int64_t RankParameters(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  const Block& block = shape.block;
+  const std::int64_t layer = rank.hidden * (rank.qkv() + rank.query + rank.fc1 + rank.ffn) +
+                             2 * NormParameters(*rank.transformer);
+  std::int64_t parameters = block.num_layers * layer;
+  if (block.stem) parameters += StemParameters(rank);
+  if (block.projector) parameters += ProjectorRankParameters(shape);
+  if (block.head) {
+    const bool shares = rank.transformer->tied_embeddings && (block.stem || block.head_shares_stem);
+    parameters += NormParameters(*rank.transformer);
+    if (!shares) parameters += rank.vocabulary * rank.hidden;
+  }
+  return parameters;
+}
+
+std::int64_t ReplicatedParameters(const BlockShape& shape) {
+  const std::int64_t norms = 2 * shape.block.num_layers + (shape.block.head ? 1 : 0);
+  return norms * NormParameters(shape.module->transformer);
+}
+
+std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp) {
+  const std::int64_t multiple = 128 * static_cast<std::int64_t>(tp);
+  return internal::CeilDivide(vocab_size, multiple) * multiple;
+}
+
+}  // namespace isthmus::plan

@@ -13,11 +13,16 @@ using internal::SegmentList;
 
 const char* ActionName(Action action) {
   switch (action) {
-    case Action::kForward: return "forward";
-    case Action::kBackward: return "backward";
-    case Action::kBackwardInput: return "backward-input";
-    case Action::kBackwardWeight: return "backward-weight";
-    case Action::kRecompute: return "recompute";
+    case Action::kForward:
+      return "forward";
+    case Action::kBackward:
+      return "backward";
+    case Action::kBackwardInput:
+      return "backward-input";
+    case Action::kBackwardWeight:
+      return "backward-weight";
+    case Action::kRecompute:
+      return "recompute";
   }
   return "";
 }
@@ -62,11 +67,11 @@ void DescribeBackward(const BlockShape& shape, const RankShape& rank, Action act
   };
   const bool layers = rank.layers_run_backward;
   const bool encoder_side = rank.encoder_side_projector();
-  const int behind =
-      block.projector && encoder_side && (layers || rank.projector_weights) ? 1 : 0;
+  const int behind = block.projector && encoder_side && (layers || rank.projector_weights) ? 1 : 0;
   const int in_front =
       block.projector && !encoder_side && (rank.projector_weights || shape.needs_input_gradient)
-          ? 1 : 0;
+          ? 1
+          : 0;
   AddPart(work, block.head && layers ? 1 : 0,
           [&](SegmentList& list) { AddHeadBackward(rank, pass, list); });
   AddPart(work, behind, projector);

@@ -50,9 +50,12 @@ base::Flops ParameterFlops(const ModuleTokens& what) {
 
 const char* ToText(FlopConvention convention) {
   switch (convention) {
-    case FlopConvention::kCausal: return "causal";
-    case FlopConvention::kFullAttention: return "full_attention";
-    case FlopConvention::kParameters: return "parameters";
+    case FlopConvention::kCausal:
+      return "causal";
+    case FlopConvention::kFullAttention:
+      return "full_attention";
+    case FlopConvention::kParameters:
+      return "parameters";
   }
   ISTHMUS_CHECK(false, "no such FLOP convention: {}", static_cast<int>(convention));
 }
@@ -60,9 +63,12 @@ const char* ToText(FlopConvention convention) {
 base::Flops ModuleFlops(FlopConvention convention, const ModuleTokens& what) {
   ISTHMUS_CHECK(what.module != nullptr && what.tokens >= 0);
   switch (convention) {
-    case FlopConvention::kCausal: return CausalFlops(what);
-    case FlopConvention::kFullAttention: return FullAttentionFlops(what);
-    case FlopConvention::kParameters: break;
+    case FlopConvention::kCausal:
+      return CausalFlops(what);
+    case FlopConvention::kFullAttention:
+      return FullAttentionFlops(what);
+    case FlopConvention::kParameters:
+      break;
   }
   return ParameterFlops(what);
 }

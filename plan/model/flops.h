@@ -6,12 +6,13 @@
 #include "base/units.h"
 #include "plan/model/module.h"
 
-/// Model FLOP of a step under the conventions that published TFLOPS figures use. Recomputation never
-/// counts. docs/models/flops.md tells how to recognise each.
+/// Model FLOP of a step under the conventions that published TFLOPS figures use. Recomputation
+/// never counts. docs/models/flops.md tells how to recognise each.
 namespace isthmus::plan {
 
 enum class FlopConvention : std::uint8_t {
-  /// This project's: what the model needs. Matrices 2·P·tokens, causal attention half of s², forward
+  /// This project's: what the model needs. Matrices 2·P·tokens, causal attention half of s²,
+  /// forward
   /// once, backward once for the inputs and once for the weights that are trained. Vocabulary
   /// unpadded. The sum of Work::model_flops over ranks and microbatches.
   kCausal,

@@ -6,10 +6,13 @@ namespace isthmus::plan {
 
 base::Bytes BytesOf(DType dtype) {
   switch (dtype) {
-    case DType::kFp8: return base::Bytes(1);
+    case DType::kFp8:
+      return base::Bytes(1);
     case DType::kBf16:
-    case DType::kFp16: return base::Bytes(2);
-    case DType::kFp32: return base::Bytes(4);
+    case DType::kFp16:
+      return base::Bytes(2);
+    case DType::kFp32:
+      return base::Bytes(4);
   }
   ISTHMUS_CHECK(false, "no such dtype: {}", static_cast<int>(dtype));
 }
@@ -20,24 +23,31 @@ base::Flops FlopsOf(const Gemm& gemm) {
 }
 
 base::Flops FlopsOf(const Attention& attention) {
-  const double forward = 4.0 * static_cast<double>(attention.num_sequences) *
-                         static_cast<double>(attention.heads) *
-                         static_cast<double>(attention.query_len) *
-                         static_cast<double>(attention.kv_len) *
-                         static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0);
+  const double forward =
+      4.0 * static_cast<double>(attention.num_sequences) * static_cast<double>(attention.heads) *
+      static_cast<double>(attention.query_len) * static_cast<double>(attention.kv_len) *
+      static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0);
   return base::Flops(attention.backward ? 2.5 * forward : forward);
 }
 
 std::string ToText(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::kAllReduce: return "all_reduce";
-    case CollectiveKind::kAllGather: return "all_gather";
-    case CollectiveKind::kReduceScatter: return "reduce_scatter";
-    case CollectiveKind::kAllToAll: return "all_to_all";
-    case CollectiveKind::kAllToAllV: return "all_to_all_v";
-    case CollectiveKind::kBroadcast: return "broadcast";
-    case CollectiveKind::kReduce: return "reduce";
-    case CollectiveKind::kRingExchange: return "ring_exchange";
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kAllToAllV:
+      return "all_to_all_v";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kReduce:
+      return "reduce";
+    case CollectiveKind::kRingExchange:
+      return "ring_exchange";
   }
   ISTHMUS_CHECK(false, "no such collective: {}", static_cast<int>(kind));
 }
@@ -49,7 +59,8 @@ base::Flops ExecutedFlops(const Work& work) {
     for (const Segment& segment : part.segments) {
       for (const Kernel& kernel : segment.kernels) {
         if (const Gemm* gemm = std::get_if<Gemm>(&kernel)) once += FlopsOf(*gemm);
-        if (const Attention* attention = std::get_if<Attention>(&kernel)) once += FlopsOf(*attention);
+        if (const Attention* attention = std::get_if<Attention>(&kernel))
+          once += FlopsOf(*attention);
       }
     }
     total += once * part.count;

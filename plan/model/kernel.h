@@ -29,8 +29,8 @@ struct Gemm {
   std::int64_t k = 0;
   DType dtype = DType::kBf16;
   base::Bytes output_bytes{0};
-  /// fp8 only: partial sums are promoted to fp32 on the way (split accumulation), as dgrad and wgrad
-  /// of training do it; slower than the fast accumulation of the forward.
+  /// fp8 only: partial sums are promoted to fp32 on the way (split accumulation), as dgrad and
+  /// wgrad of training do it; slower than the fast accumulation of the forward.
   bool promoted_accumulation = false;
 };
 base::Flops FlopsOf(const Gemm& gemm);  // 2·m·n·k
@@ -53,7 +53,14 @@ struct Attention {
 base::Flops FlopsOf(const Attention& attention);
 
 /// Classes of memory-bound kernels that reach different shares of the HBM bandwidth.
-enum class MemoryClass : std::uint8_t { kElementwise, kNorm, kNormBackward, kCast, kCrossEntropy, kOptimizer };
+enum class MemoryClass : std::uint8_t {
+  kElementwise,
+  kNorm,
+  kNormBackward,
+  kCast,
+  kCrossEntropy,
+  kOptimizer
+};
 
 /// `launches` kernels that move `bytes` in all (reads plus writes).
 struct MemoryBound {
@@ -91,9 +98,9 @@ struct InnerCollective {
 
 /// How the compute and the communication of a segment run beside each other.
 enum class Overlap : std::uint8_t {
-  kNone,      // one after the other: only the piece that is there, or compute then collective
-  kBulk,      // an independent collective beside the kernels (all-gather of x beside dgrad)
-  kGatherIn,  // user buffers: all-gather in chunks feeding the GEMM
+  kNone,        // one after the other: only the piece that is there, or compute then collective
+  kBulk,        // an independent collective beside the kernels (all-gather of x beside dgrad)
+  kGatherIn,    // user buffers: all-gather in chunks feeding the GEMM
   kScatterOut,  // user buffers: the GEMM's chunks feeding a reduce-scatter
   /// Context-parallel ring of `steps` exchanges. Exactly steps + 1 kernels: kernels[i] is the
   /// attention of step i, on the block that exchange i - 1 brought (step 0: the rank's own).
@@ -120,8 +127,8 @@ struct RepeatedSegments {
 struct Work {
   std::string name;  // "llm forward layers 0-19 tokens 8192"
   std::vector<RepeatedSegments> parts;
-  base::Flops model_flops{0};     // what the model needs (no recomputation), this rank's share
-  base::Flops hardware_flops{0};  // what is executed, recomputation included
+  base::Flops model_flops{0};      // what the model needs (no recomputation), this rank's share
+  base::Flops hardware_flops{0};   // what is executed, recomputation included
   base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
 };
 /// FLOP of all GEMM and attention kernels, as executed (padding and recomputation included).

@@ -35,8 +35,8 @@ std::int64_t ProjectorRankParameters(const BlockShape& shape) {
 std::int64_t ProjectorContext(const BlockShape& shape, const RankShape& rank) {
   if (!shape.block.projector) return 0;
   const bool weights = rank.projector_weights;
-  const bool upstream = rank.encoder_side_projector() ? rank.layers_run_backward
-                                                      : shape.needs_input_gradient;
+  const bool upstream =
+      rank.encoder_side_projector() ? rank.layers_run_backward : shape.needs_input_gradient;
   if (!weights && !upstream) return 0;
   const Projector projector = internal::ProjectorOf(shape);
   const std::int64_t inner = projector.hidden > 0 ? projector.hidden : shape.projector_out;
@@ -67,9 +67,12 @@ std::int64_t EndsContext(const BlockShape& shape, const RankShape& rank) {
 
 std::int64_t BytesPerLogit(LossKernel loss) {
   switch (loss) {
-    case LossKernel::kFused: return 6;     // fp32 softmax, 16-bit gradient
-    case LossKernel::kUnfused: return 10;  // and the fp32 cast of the gradient or 16-bit logits
-    case LossKernel::kInPlace: return 2;   // the gradient over the 16-bit logits
+    case LossKernel::kFused:
+      return 6;  // fp32 softmax, 16-bit gradient
+    case LossKernel::kUnfused:
+      return 10;  // and the fp32 cast of the gradient or 16-bit logits
+    case LossKernel::kInPlace:
+      return 2;  // the gradient over the 16-bit logits
   }
   return 0;
 }
@@ -78,9 +81,9 @@ std::int64_t BytesPerLogit(LossKernel loss) {
 
 base::Bytes ContextBytes(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
-  const std::int64_t layers =
-      rank.layers_run_backward ? shape.block.num_layers * internal::LayerContextBytes(rank, true)
-                               : 0;
+  const std::int64_t layers = rank.layers_run_backward
+                                  ? shape.block.num_layers * internal::LayerContextBytes(rank, true)
+                                  : 0;
   return base::Bytes(layers + EndsContext(shape, rank));
 }
 
@@ -102,8 +105,7 @@ base::Bytes RecomputedContextBytes(const BlockShape& shape) {
 base::Bytes ActivationBytes(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
   if (shape.block.projector && rank.encoder_side_projector()) {
-    return base::Bytes(rank.element_bytes * internal::ProjectorTokens(shape) *
-                       shape.projector_out);
+    return base::Bytes(rank.element_bytes * internal::ProjectorTokens(shape) * shape.projector_out);
   }
   return base::Bytes(rank.element_bytes * rank.sharded_tokens * rank.hidden);
 }

@@ -12,8 +12,8 @@
 /// in docs/models/layers.md and docs/models/memory.md.
 namespace isthmus::plan {
 
-/// A block of a module's layers on one rank. Order in the forward: LLM-side projector, stem, layers,
-/// encoder-side projector, head.
+/// A block of a module's layers on one rank. Order in the forward: LLM-side projector, stem,
+/// layers, encoder-side projector, head.
 struct Block {
   int num_layers = 0;
   bool stem = false;       // patch or token embedding in front
@@ -30,10 +30,10 @@ struct BlockShape {
   Block block;
   int tp = 1;
   int cp = 1;  // 1 where the module's tokens are not divided by cp (homogeneous encoders)
-  std::int64_t tokens = 0;   // of the tp×cp group's samples on one tp group, NOT divided by tp, but
-                             // already divided by cp where the module's tokens are
-  std::int64_t span = 0;     // tokens that attend to each other before cp divides them; 0: all
-  std::int64_t projector_in = 0;   // widths of the projector of this block, 0 without
+  std::int64_t tokens = 0;  // of the tp×cp group's samples on one tp group, NOT divided by tp, but
+                            // already divided by cp where the module's tokens are
+  std::int64_t span = 0;    // tokens that attend to each other before cp divides them; 0: all
+  std::int64_t projector_in = 0;  // widths of the projector of this block, 0 without
   std::int64_t projector_out = 0;
   std::int64_t projector_tokens = 0;     // tokens it maps; 0: `tokens`
   const Projector* projector = nullptr;  // null: the module's own, else one linear layer
@@ -53,8 +53,8 @@ struct BlockShape {
 /// kBackwardWeight have the kernels of kBackward between them, each once; the collectives too.
 /// What nobody needs the gradient of is left out. No work at all: zero tokens, or the backward of a
 /// module with BackwardMode::kAbsent.
-/// model_flops: forward 2·parameters·tokens plus attention (half when causal), backward once for the
-/// inputs and once for the weights; padding and recomputation count in hardware_flops only.
+/// model_flops: forward 2·parameters·tokens plus attention (half when causal), backward once for
+/// the inputs and once for the weights; padding and recomputation count in hardware_flops only.
 /// Cost: microseconds, one allocation per segment.
 Work DescribeWork(const BlockShape& shape, Action action);
 

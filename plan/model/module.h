@@ -16,9 +16,9 @@ enum class ModuleKind : std::uint8_t { kVit, kAudio, kDecoder };
 /// Dimensions of a stack of transformer layers.
 ///
 /// Parameters of a layer: h·q + 2·h·k + q·h + (G+1)·h·f plus norms, with q = heads·head_dim,
-/// k = kv_heads·head_dim, G = 2 for a gated MLP and 1 for a plain one. Norms: a gated MLP comes with
-/// RMSNorm (2·h a layer), a plain one with LayerNorm (4·h: scale and shift). Biases of linear layers
-/// are left out (below 0.01 %).
+/// k = kv_heads·head_dim, G = 2 for a gated MLP and 1 for a plain one. Norms: a gated MLP comes
+/// with RMSNorm (2·h a layer), a plain one with LayerNorm (4·h: scale and shift). Biases of linear
+/// layers are left out (below 0.01 %).
 struct Transformer {
   int num_layers = 0;
   std::int64_t hidden = 0;
@@ -30,7 +30,8 @@ struct Transformer {
   bool rotary = false;
   std::int64_t vocab_size = 0;  // 0 for encoders
   bool tied_embeddings = false;
-  /// Learned positions, one vector each; 0 without. Encoders without rotary have at least span_tokens.
+  /// Learned positions, one vector each; 0 without. Encoders without rotary have at least
+  /// span_tokens.
   std::int64_t max_positions = 0;
   double hidden_dropout = 0.0;
 };
@@ -50,7 +51,8 @@ enum class TpOverlap : std::uint8_t { kNone, kBulk, kUserBuffers };
 enum class BackwardMode : std::uint8_t { kReal, kAbsent };
 /// Cross entropy over a vocabulary-parallel head. Traffic and memory per logit of the rank:
 /// kFused (Megatron's own, fused) 34 B and 6 B; kUnfused 50 B and 10 B; kInPlace (Transformer
-/// Engine: the gradient overwrites the logits) 34 B and 2 B. modelling_runs §4, modelling_memory §4.
+/// Engine: the gradient overwrites the logits) 34 B and 2 B. modelling_runs §4, modelling_memory
+/// §4.
 enum class LossKernel : std::uint8_t { kFused, kUnfused, kInPlace };
 
 /// How one module is run. Each field decides whole tables of published results; none is implied.
@@ -66,7 +68,8 @@ struct ModuleSettings {
   AttentionKernel attention = AttentionKernel::kCudnn;
   LossKernel loss = LossKernel::kFused;
   int optimizer_instances = 1;
-  bool offload_parameters = false;  // colocated encoders: parameters on the host during the LLM phase
+  bool offload_parameters =
+      false;  // colocated encoders: parameters on the host during the LLM phase
 };
 
 /// One module of the graph with its own layout.
@@ -96,9 +99,10 @@ std::int64_t LayerParameters(const Transformer& t);
 /// Parameters of one norm: h or 2·h.
 std::int64_t NormParameters(const Transformer& t);
 /// Linear layers from encoder_hidden to llm_hidden, inner width `hidden` (llm_hidden when 0).
-std::int64_t ProjectorParameters(const Projector& p, std::int64_t encoder_hidden, std::int64_t llm_hidden);
-/// The whole stack on no particular rank: layers, learned positions, token embedding, final norm and
-/// head (no head of its own when tied); embeddings, final norm and head only with a vocabulary.
+std::int64_t ProjectorParameters(const Projector& p, std::int64_t encoder_hidden,
+                                 std::int64_t llm_hidden);
+/// The whole stack on no particular rank: layers, learned positions, token embedding, final norm
+/// and head (no head of its own when tied); embeddings, final norm and head only with a vocabulary.
 std::int64_t TotalParameters(const Transformer& t);
 
 }  // namespace isthmus::plan

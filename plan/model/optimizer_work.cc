@@ -15,11 +15,16 @@ constexpr int kSweepLaunches = 10;
 
 const char* NameOf(OptimizerAction action) {
   switch (action) {
-    case OptimizerAction::kZero: return "zero gradients";
-    case OptimizerAction::kNorm: return "gradient norm";
-    case OptimizerAction::kCheck: return "found-inf check";
-    case OptimizerAction::kClip: return "scale gradients";
-    case OptimizerAction::kStep: return "adam step";
+    case OptimizerAction::kZero:
+      return "zero gradients";
+    case OptimizerAction::kNorm:
+      return "gradient norm";
+    case OptimizerAction::kCheck:
+      return "found-inf check";
+    case OptimizerAction::kClip:
+      return "scale gradients";
+    case OptimizerAction::kStep:
+      return "adam step";
   }
   ISTHMUS_CHECK(false, "no such optimizer action: {}", static_cast<int>(action));
 }
@@ -38,7 +43,8 @@ MemoryBound TrafficOf(const ModuleSettings& settings, std::int64_t held, std::in
       return {MemoryClass::kElementwise, base::Bytes(checks ? gradient * owned : 0), 1};
     case OptimizerAction::kClip:
       return {MemoryClass::kElementwise, base::Bytes(2 * gradient * held), kSweepLaunches};
-    case OptimizerAction::kStep: break;
+    case OptimizerAction::kStep:
+      break;
   }
   return {MemoryClass::kOptimizer, base::Bytes(kStepBytesPerParameter * owned), kStepLaunches};
 }

@@ -14,10 +14,10 @@ namespace isthmus::plan {
 enum class SavedWidth : std::uint8_t {
   kOne,
   kHidden,
-  kQuery,       // heads · head_dim
-  kQkv,         // (heads + 2 · kv_heads) · head_dim
+  kQuery,  // heads · head_dim
+  kQkv,    // (heads + 2 · kv_heads) · head_dim
   kFfn,
-  kFc1,         // ffn, twice that when gated
+  kFc1,  // ffn, twice that when gated
   kHeads,
   kHeadsTimesSpan,  // one row of the attention matrix per head
 };
@@ -28,11 +28,11 @@ enum class SavedSplit : std::uint8_t { kWhole, kTensorParallel, kSequenceParalle
 /// When it is there.
 enum class SavedWhen : std::uint8_t {
   kAlways,
-  kWeightGradient,   // the input of a linear layer, saved for wgrad only: not in frozen layers
-  kHiddenDropout,    // masks
-  kFlash,            // not with unfused attention
-  kUnfused,          // only with unfused attention
-  kUnfusedDropout,   // unfused attention with dropout
+  kWeightGradient,  // the input of a linear layer, saved for wgrad only: not in frozen layers
+  kHiddenDropout,   // masks
+  kFlash,           // not with unfused attention
+  kUnfused,         // only with unfused attention
+  kUnfusedDropout,  // unfused attention with dropout
 };
 
 /// Which recompute rebuilds it (Recompute::kFull rebuilds all).

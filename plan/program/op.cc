@@ -6,14 +6,22 @@ namespace isthmus::plan {
 
 const char* ToText(Purpose purpose) {
   switch (purpose) {
-    case Purpose::kModel: return "model";
-    case Purpose::kPipeline: return "pipeline";
-    case Purpose::kBoundary: return "boundary";
-    case Purpose::kGradientSync: return "gradient_sync";
-    case Purpose::kParameterGather: return "parameter_gather";
-    case Purpose::kScalars: return "scalars";
-    case Purpose::kOffload: return "offload";
-    case Purpose::kOptimizer: return "optimizer";
+    case Purpose::kModel:
+      return "model";
+    case Purpose::kPipeline:
+      return "pipeline";
+    case Purpose::kBoundary:
+      return "boundary";
+    case Purpose::kGradientSync:
+      return "gradient_sync";
+    case Purpose::kParameterGather:
+      return "parameter_gather";
+    case Purpose::kScalars:
+      return "scalars";
+    case Purpose::kOffload:
+      return "offload";
+    case Purpose::kOptimizer:
+      return "optimizer";
   }
   ISTHMUS_CHECK(false, "no such purpose: {}", static_cast<int>(purpose));
 }

@@ -54,9 +54,12 @@ struct RingNames {
 
 RingNames NamesOf(AttentionPass pass) {
   switch (pass) {
-    case AttentionPass::kForward: return {"attention ring", "attention merge"};
-    case AttentionPass::kRecompute: return {"attention ring recompute", "attention merge recompute"};
-    case AttentionPass::kBackward: break;
+    case AttentionPass::kForward:
+      return {"attention ring", "attention merge"};
+    case AttentionPass::kRecompute:
+      return {"attention ring recompute", "attention merge recompute"};
+    case AttentionPass::kBackward:
+      break;
   }
   return {"attention ring backward", "attention merge backward"};
 }
@@ -64,8 +67,8 @@ RingNames NamesOf(AttentionPass pass) {
 // modelling_runs §4: what joins the steps' partial outputs (forward) and gradients (backward).
 Kernel MergeTraffic(const RankShape& rank, bool backward) {
   const std::int64_t cp = rank.cp;
-  const std::int64_t bytes = backward ? 6 * cp * rank.tokens * rank.qkv()
-                                      : (cp + 1) * 4 * rank.tokens * rank.query;
+  const std::int64_t bytes =
+      backward ? 6 * cp * rank.tokens * rank.qkv() : (cp + 1) * 4 * rank.tokens * rank.query;
   return Moves(MemoryClass::kElementwise, rank.Widen(bytes), (backward ? 3 : 2) * rank.cp);
 }
 

@@ -6,7 +6,7 @@
 namespace isthmus::plan::internal {
 namespace {
 
-constexpr LinearNames kHead{"head",       "head gather", "head dgrad", "head dgrad scatter",
+constexpr LinearNames kHead{"head",       "head gather",      "head dgrad", "head dgrad scatter",
                             "head wgrad", "head wgrad gather"};
 
 // Patches enter whole on every rank of the tp group; the GEMM is not split.
@@ -26,8 +26,8 @@ void AddEncoderStemForward(const RankShape& rank, SegmentList& list) {
   if (rank.module->input_width == 0) return;
   list.Compute("patch embedding", {ForwardGemm(rank, PatchEmbedding(rank))});
   if (!has_positions(rank)) return;
-  list.Compute("positions", {Moves(MemoryClass::kElementwise,
-                                   rank.Widen(6 * rank.tokens * rank.hidden))});
+  list.Compute("positions",
+               {Moves(MemoryClass::kElementwise, rank.Widen(6 * rank.tokens * rank.hidden))});
 }
 
 Linear HeadLinear(const RankShape& rank) {
@@ -85,8 +85,8 @@ void AddStemForward(const RankShape& rank, SegmentList& list) {
   const std::int64_t elements = rank.tokens * rank.hidden;
   list.Compute("embedding", {Moves(MemoryClass::kElementwise, rank.Widen(6 * elements), 3)});
   if (rank.tp == 1) return;
-  const CollectiveKind kind = rank.sequence_parallel ? CollectiveKind::kReduceScatter
-                                                     : CollectiveKind::kAllReduce;
+  const CollectiveKind kind =
+      rank.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   list.Collective("embedding scatter", OverTp(kind, elements, rank.element_bytes));
 }
 
@@ -137,8 +137,8 @@ void AddProjectorBackward(const BlockShape& shape, const RankShape& rank, Pass p
   const std::vector<ProjectorLayer> layers = ProjectorLayers(shape, rank);
   const bool weights = pass.weight && rank.projector_weights;
   // Upstream of an encoder-side projector are the layers, of an LLM-side one the boundary.
-  const bool upstream = rank.encoder_side_projector() ? rank.layers_run_backward
-                                                      : shape.needs_input_gradient;
+  const bool upstream =
+      rank.encoder_side_projector() ? rank.layers_run_backward : shape.needs_input_gradient;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     const bool first = layer + 1 == layers.rend();
     const bool dgrad = pass.input && (!first || upstream);

@@ -7,14 +7,13 @@
 namespace isthmus::plan::internal {
 namespace {
 
-constexpr LinearNames kQkv{"qkv",           "qkv gather", "qkv dgrad", "qkv dgrad scatter",
-                           "qkv wgrad",     "qkv wgrad gather"};
-constexpr LinearNames kProj{"proj",         "proj scatter", "proj dgrad", "proj dgrad gather",
-                            "proj wgrad",   ""};
-constexpr LinearNames kFc1{"fc1",           "fc1 gather", "fc1 dgrad", "fc1 dgrad scatter",
-                           "fc1 wgrad",     "fc1 wgrad gather"};
-constexpr LinearNames kFc2{"fc2",           "fc2 scatter", "fc2 dgrad", "fc2 dgrad gather",
-                           "fc2 wgrad",     ""};
+constexpr LinearNames kQkv{"qkv",       "qkv gather",      "qkv dgrad", "qkv dgrad scatter",
+                           "qkv wgrad", "qkv wgrad gather"};
+constexpr LinearNames kProj{"proj", "proj scatter", "proj dgrad", "proj dgrad gather", "proj wgrad",
+                            ""};
+constexpr LinearNames kFc1{"fc1",       "fc1 gather",      "fc1 dgrad", "fc1 dgrad scatter",
+                           "fc1 wgrad", "fc1 wgrad gather"};
+constexpr LinearNames kFc2{"fc2", "fc2 scatter", "fc2 dgrad", "fc2 dgrad gather", "fc2 wgrad", ""};
 
 // fp8: a cast with transpose reads 2 B and writes two copies of 1 B.
 void AddCast(const RankShape& rank, std::int64_t elements, std::vector<Kernel>& kernels) {
@@ -85,9 +84,7 @@ Linear LayerLinear(const RankShape& rank, const LinearNames& names, std::int64_t
 
 }  // namespace
 
-Linear QkvLinear(const RankShape& rank) {
-  return LayerLinear(rank, kQkv, rank.hidden, rank.qkv());
-}
+Linear QkvLinear(const RankShape& rank) { return LayerLinear(rank, kQkv, rank.hidden, rank.qkv()); }
 Linear OutputLinear(const RankShape& rank) {
   return LayerLinear(rank, kProj, rank.query, rank.hidden);
 }

@@ -9,14 +9,22 @@ namespace {
 std::int64_t WidthOf(const RankShape& rank, SavedWidth width) {
   const Transformer& t = *rank.transformer;
   switch (width) {
-    case SavedWidth::kOne: return 1;
-    case SavedWidth::kHidden: return t.hidden;
-    case SavedWidth::kQuery: return t.num_heads * t.head_dim;
-    case SavedWidth::kQkv: return rank.qkv() * rank.tp;  // replicated kv heads count on every rank
-    case SavedWidth::kFfn: return t.ffn_hidden;
-    case SavedWidth::kFc1: return (t.gated_mlp ? 2 : 1) * t.ffn_hidden;
-    case SavedWidth::kHeads: return t.num_heads;
-    case SavedWidth::kHeadsTimesSpan: return t.num_heads * rank.span;
+    case SavedWidth::kOne:
+      return 1;
+    case SavedWidth::kHidden:
+      return t.hidden;
+    case SavedWidth::kQuery:
+      return t.num_heads * t.head_dim;
+    case SavedWidth::kQkv:
+      return rank.qkv() * rank.tp;  // replicated kv heads count on every rank
+    case SavedWidth::kFfn:
+      return t.ffn_hidden;
+    case SavedWidth::kFc1:
+      return (t.gated_mlp ? 2 : 1) * t.ffn_hidden;
+    case SavedWidth::kHeads:
+      return t.num_heads;
+    case SavedWidth::kHeadsTimesSpan:
+      return t.num_heads * rank.span;
   }
   return 0;
 }
@@ -25,12 +33,18 @@ bool IsThere(const RankShape& rank, SavedWhen when) {
   const bool unfused = rank.settings->attention == AttentionKernel::kUnfused;
   const bool dropout = rank.transformer->hidden_dropout > 0.0;
   switch (when) {
-    case SavedWhen::kAlways: return true;
-    case SavedWhen::kWeightGradient: return rank.layer_weights;
-    case SavedWhen::kHiddenDropout: return dropout;
-    case SavedWhen::kFlash: return !unfused;
-    case SavedWhen::kUnfused: return unfused;
-    case SavedWhen::kUnfusedDropout: return unfused && dropout;
+    case SavedWhen::kAlways:
+      return true;
+    case SavedWhen::kWeightGradient:
+      return rank.layer_weights;
+    case SavedWhen::kHiddenDropout:
+      return dropout;
+    case SavedWhen::kFlash:
+      return !unfused;
+    case SavedWhen::kUnfused:
+      return unfused;
+    case SavedWhen::kUnfusedDropout:
+      return unfused && dropout;
   }
   return false;
 }
@@ -116,10 +130,13 @@ std::int64_t TransientBytes(const BlockShape& shape, const RankShape& rank, Acti
       const bool keeps = rank.layers_run_backward && RecomputedLayers(shape) == 0;
       return keeps ? GatheredBytes(rank) : LayerForwardBytes(rank);
     }
-    case Action::kRecompute: return GatheredBytes(rank);
+    case Action::kRecompute:
+      return GatheredBytes(rank);
     case Action::kBackward:
-    case Action::kBackwardInput: return BackwardBytes(shape, rank);
-    case Action::kBackwardWeight: return GatheredBytes(rank);
+    case Action::kBackwardInput:
+      return BackwardBytes(shape, rank);
+    case Action::kBackwardWeight:
+      return GatheredBytes(rank);
   }
   return 0;
 }

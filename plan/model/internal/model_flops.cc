@@ -41,8 +41,8 @@ double InputFlops(const BlockShape& shape, const RankShape& rank, const MatrixFl
     flops += shape.block.num_layers * (one.layer + 2.0 * AttentionModelFlops(rank)) + one.head;
   }
   // Past its first layer a projector passes gradients on only for others.
-  const bool upstream = rank.encoder_side_projector() ? rank.layers_run_backward
-                                                      : shape.needs_input_gradient;
+  const bool upstream =
+      rank.encoder_side_projector() ? rank.layers_run_backward : shape.needs_input_gradient;
   if (upstream || rank.projector_weights) {
     flops += one.projector - (upstream ? 0.0 : one.projector_first);
   }
@@ -65,9 +65,12 @@ base::Flops ModelFlops(const BlockShape& shape, const RankShape& rank, Action ac
                          one.head + one.stem + one.projector);
     case Action::kBackward:
       return base::Flops(InputFlops(shape, rank, one) + WeightFlops(shape, rank, one));
-    case Action::kBackwardInput: return base::Flops(InputFlops(shape, rank, one));
-    case Action::kBackwardWeight: return base::Flops(WeightFlops(shape, rank, one));
-    case Action::kRecompute: break;
+    case Action::kBackwardInput:
+      return base::Flops(InputFlops(shape, rank, one));
+    case Action::kBackwardWeight:
+      return base::Flops(WeightFlops(shape, rank, one));
+    case Action::kRecompute:
+      break;
   }
   return base::Flops(0.0);
 }

@@ -38,8 +38,7 @@ RankShape ShapeOnRank(const BlockShape& shape) {
   rank.fc1 = t.gated_mlp ? 2 * rank.ffn : rank.ffn;
   rank.vocabulary = PaddedVocabulary(t.vocab_size, shape.tp) / shape.tp;
   rank.sequence_parallel = shape.tp > 1 && rank.settings->sequence_parallel;
-  rank.sharded_tokens =
-      rank.sequence_parallel ? CeilDivide(shape.tokens, shape.tp) : shape.tokens;
+  rank.sharded_tokens = rank.sequence_parallel ? CeilDivide(shape.tokens, shape.tp) : shape.tokens;
   rank.decoder = shape.module->kind == ModuleKind::kDecoder;
   rank.element_bytes = rank.settings->precision == DType::kFp32 ? 4 : 2;
   rank.overlap = rank.settings->tp_overlap;

@@ -24,11 +24,11 @@ struct RankShape {
   std::int64_t query = 0;  // heads·head_dim/tp
   std::int64_t kv = 0;     // kv_heads·head_dim/tp, at least one head
   std::int64_t ffn = 0;
-  std::int64_t fc1 = 0;         // ffn, or twice that when gated
-  std::int64_t vocabulary = 0;  // padded/tp, 0 for encoders
-  std::int64_t element_bytes = 2;  // of activations: 4 in fp32, else 2
-  bool sequence_parallel = false;  // only with tp > 1
-  bool decoder = true;             // causal attention, token embedding
+  std::int64_t fc1 = 0;                  // ffn, or twice that when gated
+  std::int64_t vocabulary = 0;           // padded/tp, 0 for encoders
+  std::int64_t element_bytes = 2;        // of activations: 4 in fp32, else 2
+  bool sequence_parallel = false;        // only with tp > 1
+  bool decoder = true;                   // causal attention, token embedding
   TpOverlap overlap = TpOverlap::kNone;  // kUserBuffers needs sequence parallelism, else kBulk
 
   // Gradients that somebody needs: of the layers' weights, of the layers' inputs (so that their

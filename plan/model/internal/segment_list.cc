@@ -20,8 +20,8 @@ bool Chunked(const RankShape& rank, const Linear& linear) {
 void AddGatherThenGemm(const RankShape& rank, const Linear& linear, const char* gemm_name,
                        const char* gather_name, Kernel gemm, std::int64_t width,
                        SegmentList& list) {
-  const InnerCollective gather = OverTp(CollectiveKind::kAllGather, linear.tokens * width,
-                                        GatheredElementBytes(rank, linear));
+  const InnerCollective gather =
+      OverTp(CollectiveKind::kAllGather, linear.tokens * width, GatheredElementBytes(rank, linear));
   if (Chunked(rank, linear)) {
     list.Beside(gemm_name, {std::move(gemm)}, gather, Overlap::kGatherIn);
     return;
@@ -61,14 +61,22 @@ Kernel ForwardGemm(const RankShape& rank, const Linear& linear) {
 }
 
 Kernel InputGemm(const RankShape& rank, const Linear& linear) {
-  return Gemm{linear.tokens, linear.in, linear.out, linear.dtype,
-              base::Bytes(rank.element_bytes * linear.tokens * linear.in), linear.dtype == DType::kFp8};
+  return Gemm{linear.tokens,
+              linear.in,
+              linear.out,
+              linear.dtype,
+              base::Bytes(rank.element_bytes * linear.tokens * linear.in),
+              linear.dtype == DType::kFp8};
 }
 
 Kernel WeightGemm(const RankShape& rank, const Linear& linear) {
   const std::int64_t element = BytesOf(rank.settings->gradient_dtype).value();
-  return Gemm{linear.out, linear.in, linear.tokens, linear.dtype,
-              base::Bytes(2 * element * linear.out * linear.in), linear.dtype == DType::kFp8};
+  return Gemm{linear.out,
+              linear.in,
+              linear.tokens,
+              linear.dtype,
+              base::Bytes(2 * element * linear.out * linear.in),
+              linear.dtype == DType::kFp8};
 }
 
 InnerCollective OverTp(CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes) {
@@ -89,7 +97,8 @@ void AddRowForward(const RankShape& rank, const Linear& linear, SegmentList& lis
     list.Compute(linear.names.forward, {ForwardGemm(rank, linear)});
     return;
   }
-  const InnerCollective reduce = OverTp(ReductionKind(rank), linear.tokens * linear.out, rank.element_bytes);
+  const InnerCollective reduce =
+      OverTp(ReductionKind(rank), linear.tokens * linear.out, rank.element_bytes);
   if (Chunked(rank, linear)) {
     list.Beside(linear.names.forward, {ForwardGemm(rank, linear)}, reduce, Overlap::kScatterOut);
     return;
@@ -101,7 +110,8 @@ void AddRowForward(const RankShape& rank, const Linear& linear, SegmentList& lis
 void AddColumnBackward(const RankShape& rank, const Linear& linear, Pass pass, SegmentList& list) {
   const InnerCollective gather = OverTp(CollectiveKind::kAllGather, linear.tokens * linear.in,
                                         GatheredElementBytes(rank, linear));
-  const InnerCollective reduce = OverTp(ReductionKind(rank), linear.tokens * linear.in, rank.element_bytes);
+  const InnerCollective reduce =
+      OverTp(ReductionKind(rank), linear.tokens * linear.in, rank.element_bytes);
   const bool gathers = rank.sequence_parallel && pass.weight;
   const bool reduces = rank.tp > 1 && pass.input;
   const bool beside = rank.overlap != TpOverlap::kNone && pass.input && pass.weight;

@@ -33,11 +33,11 @@ class SegmentList {
 /// Static names of a tensor-parallel linear layer's segments.
 struct LinearNames {
   const char* forward;
-  const char* forward_collective;   // gather of x (column) or scatter of y (row)
+  const char* forward_collective;  // gather of x (column) or scatter of y (row)
   const char* dgrad;
-  const char* dgrad_collective;     // scatter of dx (column) or gather of dy (row)
+  const char* dgrad_collective;  // scatter of dx (column) or gather of dy (row)
   const char* wgrad;
-  const char* wgrad_collective;     // gather of x again (column only)
+  const char* wgrad_collective;  // gather of x again (column only)
 };
 
 /// A linear layer over `tokens` tokens on one rank; `in` and `out` after division by tp.
@@ -50,8 +50,9 @@ struct Linear {
   bool chunked = true;  // user buffers feed it: layers yes, head and projector no
 };
 
-/// Column-parallel: out is split. Forward gathers x under sequence parallelism; the backward gathers
-/// x again beside dgrad (for wgrad) and scatters dx beside wgrad, or all-reduces dx without it.
+/// Column-parallel: out is split. Forward gathers x under sequence parallelism; the backward
+/// gathers x again beside dgrad (for wgrad) and scatters dx beside wgrad, or all-reduces dx without
+/// it.
 void AddColumnForward(const RankShape& rank, const Linear& linear, SegmentList& list);
 void AddColumnBackward(const RankShape& rank, const Linear& linear, Pass pass, SegmentList& list);
 /// Row-parallel: in is split. Forward scatters (or all-reduces) y; the backward gathers dy before

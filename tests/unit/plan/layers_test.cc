@@ -1,0 +1,272 @@
+#include "plan/model/layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/model_catalogue.h"
+#include "tests/support/work_sums.h"
+
+namespace isthmus::plan {
+namespace {
+
+using testing::ElementsAre;
+using tests::AttentionFlops;
+using tests::GemmFlops;
+using tests::MovedBytes;
+using tests::NumCollectives;
+using tests::SegmentNames;
+
+constexpr std::int64_t kTokens = 8192;
+
+Module Llama8b(TpOverlap overlap = TpOverlap::kNone, bool sequence_parallel = true) {
+  Module module = tests::Llama("llm", 32, 4096, 14336, 32);
+  module.settings.tp_overlap = overlap;
+  module.settings.sequence_parallel = sequence_parallel;
+  return module;
+}
+
+BlockShape Layers(const Module& module, int num_layers, int tp = 1, int cp = 1) {
+  BlockShape shape;
+  shape.module = &module;
+  shape.block.num_layers = num_layers;
+  shape.tp = tp;
+  shape.cp = cp;
+  shape.tokens = kTokens / cp;
+  shape.span = kTokens;
+  return shape;
+}
+
+const Segment& Named(const Work& work, std::string_view name) {
+  for (const RepeatedSegments& part : work.parts) {
+    for (const Segment& segment : part.segments) {
+      if (segment.name == name) return segment;
+    }
+  }
+  ADD_FAILURE() << "no segment " << name;
+  static const Segment kNone;
+  return kNone;
+}
+
+// Per layer 2·T·(h·(q + 2k) + q·h + 3·h·f) and, causal, 2·T·s·q.
+TEST(LayersTest, ForwardFlopsAreTheClosedForm) {
+  const Module module = Llama8b();
+  const Work work = DescribeWork(Layers(module, 3), Action::kForward);
+  const double matrices = 4096.0 * 6144 + 4096.0 * 4096 + 3.0 * 4096 * 14336;
+  EXPECT_DOUBLE_EQ(GemmFlops(work), 3 * 2.0 * kTokens * matrices);
+  EXPECT_DOUBLE_EQ(AttentionFlops(work), 3 * 2.0 * kTokens * kTokens * 4096);
+  EXPECT_DOUBLE_EQ(work.model_flops.value(), work.hardware_flops.value());
+  EXPECT_EQ(work.name, "llm forward 3 layers tokens 8192");
+}
+
+// Twice the GEMMs; attention 2 in the model, 2.5 on the hardware.
+TEST(LayersTest, BackwardIsTwiceTheForwardAndAttentionTwoAndAHalfTimes) {
+  const Module module = Llama8b();
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  const Work backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_DOUBLE_EQ(GemmFlops(backward), 2 * GemmFlops(forward));
+  EXPECT_DOUBLE_EQ(AttentionFlops(backward), 2.5 * AttentionFlops(forward));
+  EXPECT_DOUBLE_EQ(backward.model_flops.value(), 2 * forward.model_flops.value());
+}
+
+TEST(LayersTest, SegmentsComeInTheOrderTheyRun) {
+  const Module module = Llama8b();
+  EXPECT_THAT(SegmentNames(DescribeWork(Layers(module, 1, 2), Action::kForward)),
+              ElementsAre("norm 1", "qkv gather", "qkv", "rotary", "attention", "proj",
+                          "proj scatter", "residual 1", "norm 2", "fc1 gather", "fc1", "activation",
+                          "fc2", "fc2 scatter", "residual 2"));
+  EXPECT_THAT(SegmentNames(DescribeWork(Layers(module, 1), Action::kBackward)),
+              ElementsAre("residual 2 backward", "fc2 dgrad", "fc2 wgrad", "activation backward",
+                          "fc1 dgrad", "fc1 wgrad", "norm 2 backward", "residual 1 backward",
+                          "proj dgrad", "proj wgrad", "attention backward", "rotary backward",
+                          "qkv dgrad", "qkv wgrad", "norm 1 backward"));
+}
+
+// modelling_runs §4, bytes: norms 2·4·h, residuals 2·6·h a token, rotary 4(q + k), copy 4·q, gated
+// activation 6·f; backward 2·6·h, 2·6·h, 4(q + k), 4(q + 2k), 10·f. h = q = 4096, k = 1024.
+TEST(LayersTest, MemoryBoundBytesAreTheTables) {
+  const Module module = Llama8b();
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kNorm), kTokens * 8 * 4096);
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kElementwise),
+            kTokens * (12 * 4096 + 4 * 5120 + 4 * 4096 + 6 * 14336));
+  const Work backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_EQ(MovedBytes(backward, MemoryClass::kNormBackward), kTokens * 12 * 4096);
+  EXPECT_EQ(MovedBytes(backward, MemoryClass::kElementwise),
+            kTokens * (12 * 4096 + 4 * 5120 + 4 * 6144 + 10 * 14336));
+}
+
+// fp8 casts at 4 B an element: forward 2·h + q + f, backward (q + 2k) + 2·f + 2·h a token.
+TEST(LayersTest, Fp8CastsInputsAndGradients) {
+  Module module = Llama8b();
+  module.settings.precision = DType::kFp8;
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kCast), kTokens * 4 * (2 * 4096 + 4096 + 14336));
+  const Work backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_EQ(MovedBytes(backward, MemoryClass::kCast), kTokens * 4 * (6144 + 2 * 14336 + 2 * 4096));
+  EXPECT_FALSE(std::get<Gemm>(Named(forward, "qkv").kernels[0]).promoted_accumulation);
+  EXPECT_TRUE(std::get<Gemm>(Named(backward, "qkv wgrad").kernels[0]).promoted_accumulation);
+}
+
+TEST(LayersTest, DropoutMasksAreAByteAnElement) {
+  Module module = Llama8b();
+  const Work without = DescribeWork(Layers(module, 1), Action::kForward);
+  module.transformer.hidden_dropout = 0.1;
+  const Work with = DescribeWork(Layers(module, 1), Action::kForward);
+  EXPECT_EQ(
+      MovedBytes(with, MemoryClass::kElementwise) - MovedBytes(without, MemoryClass::kElementwise),
+      2 * kTokens * 4096);
+}
+
+TEST(LayersTest, WithoutTensorParallelismNothingIsCommunicated) {
+  const Module module = Llama8b(TpOverlap::kUserBuffers);
+  for (const Action action : {Action::kForward, Action::kBackward}) {
+    tests::ForEachSegment(DescribeWork(Layers(module, 1), action),
+                          [](const Segment& segment, int) { EXPECT_FALSE(segment.collective); });
+  }
+}
+
+TEST(LayersTest, OverlapNoneExposesEveryCollective) {
+  const Module module = Llama8b(TpOverlap::kNone);
+  const Work forward = DescribeWork(Layers(module, 1, 4), Action::kForward);
+  EXPECT_EQ(NumCollectives(forward, CollectiveKind::kAllGather, Overlap::kNone), 2);
+  EXPECT_EQ(NumCollectives(forward, CollectiveKind::kReduceScatter, Overlap::kNone), 2);
+  const Work backward = DescribeWork(Layers(module, 1, 4), Action::kBackward);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllGather, Overlap::kNone), 4);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kReduceScatter, Overlap::kNone), 2);
+  // nccl-tests' S: the whole gathered buffer, T·h·2.
+  EXPECT_EQ(Named(forward, "qkv gather").collective->bytes.value(), kTokens * 4096 * 2);
+  EXPECT_EQ(Named(forward, "qkv gather").collective->axes, AxisSet(kTp));
+}
+
+TEST(LayersTest, OverlapBulkHidesWhatIsIndependentInTheBackward) {
+  const Module module = Llama8b(TpOverlap::kBulk);
+  const Work forward = DescribeWork(Layers(module, 1, 4), Action::kForward);
+  EXPECT_EQ(NumCollectives(forward, CollectiveKind::kAllGather, Overlap::kNone), 2);
+  const Work backward = DescribeWork(Layers(module, 1, 4), Action::kBackward);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllGather, Overlap::kNone), 2);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllGather, Overlap::kBulk), 2);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kReduceScatter, Overlap::kBulk), 2);
+  EXPECT_EQ(Named(backward, "fc1 wgrad").collective->kind, CollectiveKind::kReduceScatter);
+}
+
+TEST(LayersTest, UserBuffersFeedGemmsInChunks) {
+  const Module module = Llama8b(TpOverlap::kUserBuffers);
+  const Work forward = DescribeWork(Layers(module, 1, 4), Action::kForward);
+  EXPECT_EQ(Named(forward, "qkv").overlap, Overlap::kGatherIn);
+  EXPECT_EQ(Named(forward, "fc1").overlap, Overlap::kGatherIn);
+  EXPECT_EQ(Named(forward, "proj").overlap, Overlap::kScatterOut);
+  EXPECT_EQ(Named(forward, "fc2").overlap, Overlap::kScatterOut);
+  const Work backward = DescribeWork(Layers(module, 1, 4), Action::kBackward);
+  EXPECT_EQ(Named(backward, "proj dgrad").overlap, Overlap::kGatherIn);
+  EXPECT_EQ(Named(backward, "fc2 dgrad").overlap, Overlap::kGatherIn);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllGather, Overlap::kBulk), 2);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kReduceScatter, Overlap::kBulk), 2);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllGather, Overlap::kNone), 0);
+}
+
+TEST(LayersTest, WithoutSequenceParallelismTwoAllReducesEachWay) {
+  const Module bulk = Llama8b(TpOverlap::kUserBuffers, false);
+  const Work forward = DescribeWork(Layers(bulk, 1, 4), Action::kForward);
+  EXPECT_EQ(NumCollectives(forward, CollectiveKind::kAllReduce, Overlap::kNone), 2);
+  const Work backward = DescribeWork(Layers(bulk, 1, 4), Action::kBackward);
+  EXPECT_EQ(NumCollectives(backward, CollectiveKind::kAllReduce, Overlap::kBulk), 2);
+  const Module none = Llama8b(TpOverlap::kNone, false);
+  EXPECT_EQ(NumCollectives(DescribeWork(Layers(none, 1, 4), Action::kBackward),
+                           CollectiveKind::kAllReduce, Overlap::kNone),
+            2);
+  // Norms run on all tokens.
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kNorm), kTokens * 8 * 4096);
+}
+
+// fp32 main gradients are read and written: 2·4 B an element; bf16: 2·2.
+TEST(LayersTest, WeightGradientsAccumulate) {
+  Module module = Llama8b();
+  const Work fp32 = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_EQ(std::get<Gemm>(Named(fp32, "fc2 wgrad").kernels[0]).output_bytes.value(),
+            8 * 4096 * 14336);
+  module.settings.gradient_dtype = DType::kBf16;
+  const Work bf16 = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_EQ(std::get<Gemm>(Named(bf16, "fc2 wgrad").kernels[0]).output_bytes.value(),
+            4 * 4096 * 14336);
+}
+
+TEST(LayersTest, InputAndWeightBackwardShareOutTheWholeBackward) {
+  for (const TpOverlap overlap : {TpOverlap::kNone, TpOverlap::kBulk, TpOverlap::kUserBuffers}) {
+    const Module module = Llama8b(overlap);
+    BlockShape shape = Layers(module, 2, 4);
+    shape.block.stem = shape.block.head = true;
+    const Work whole = DescribeWork(shape, Action::kBackward);
+    const Work input = DescribeWork(shape, Action::kBackwardInput);
+    const Work weight = DescribeWork(shape, Action::kBackwardWeight);
+    EXPECT_DOUBLE_EQ(GemmFlops(input) + GemmFlops(weight), GemmFlops(whole));
+    EXPECT_DOUBLE_EQ((input.model_flops + weight.model_flops).value(), whole.model_flops.value());
+    EXPECT_DOUBLE_EQ(AttentionFlops(weight), 0.0);
+    const auto all = [](const Work& work, CollectiveKind kind) {
+      int found = 0;
+      tests::ForEachSegment(work, [&](const Segment& segment, int count) {
+        if (segment.collective && segment.collective->kind == kind) found += count;
+      });
+      return found;
+    };
+    for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+      EXPECT_EQ(all(input, kind) + all(weight, kind), all(whole, kind));
+    }
+  }
+}
+
+TEST(LayersTest, FrozenLayersPassGradientsOnWithoutWeightGradients) {
+  const Module module = Llama8b();
+  BlockShape shape = Layers(module, 1);
+  shape.needs_weight_gradient = false;
+  const Work forward = DescribeWork(shape, Action::kForward);
+  const Work backward = DescribeWork(shape, Action::kBackward);
+  EXPECT_DOUBLE_EQ(GemmFlops(backward), GemmFlops(forward));
+  shape.needs_input_gradient = false;
+  const Work none = DescribeWork(shape, Action::kBackward);
+  EXPECT_TRUE(none.parts.empty());
+  EXPECT_EQ(none.model_flops.value(), 0.0);
+  EXPECT_EQ(ContextBytes(shape).value(), 0);
+}
+
+TEST(LayersTest, AnAbsentBackwardDoesNothingAndKeepsNothing) {
+  Module module = tests::Encoder("vit", 4, 1024, 16);
+  module.settings.backward = BackwardMode::kAbsent;
+  const BlockShape shape = Layers(module, 4);
+  EXPECT_TRUE(DescribeWork(shape, Action::kBackward).parts.empty());
+  EXPECT_TRUE(DescribeWork(shape, Action::kRecompute).parts.empty());
+  EXPECT_EQ(ContextBytes(shape).value(), 0);
+  EXPECT_EQ(CheckpointBytes(shape).value(), 0);
+  EXPECT_FALSE(DescribeWork(shape, Action::kForward).parts.empty());
+}
+
+TEST(LayersTest, RecomputeIsTheForwardOfTheRecomputedLayers) {
+  Module module = Llama8b();
+  module.settings.recompute = Recompute::kFull;
+  BlockShape shape = Layers(module, 4);
+  const Work again = DescribeWork(shape, Action::kRecompute);
+  EXPECT_EQ(again.hardware_flops, DescribeWork(shape, Action::kForward).hardware_flops);
+  EXPECT_EQ(again.model_flops.value(), 0.0);
+  shape.recomputed_layers = 1;
+  EXPECT_DOUBLE_EQ(DescribeWork(shape, Action::kRecompute).hardware_flops.value(),
+                   again.hardware_flops.value() / 4);
+}
+
+TEST(LayersTest, SelectiveRecomputeRunsAttentionAgainInsideTheBackward) {
+  Module module = Llama8b();
+  module.settings.recompute = Recompute::kSelective;
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  const Work backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  EXPECT_DOUBLE_EQ(AttentionFlops(backward), 3.5 * AttentionFlops(forward));
+  EXPECT_DOUBLE_EQ(backward.model_flops.value(), 2 * forward.model_flops.value());
+}
+
+TEST(LayersTest, NoTokensNoWork) {
+  const Module module = Llama8b();
+  BlockShape shape = Layers(module, 2);
+  shape.tokens = 0;
+  EXPECT_TRUE(DescribeWork(shape, Action::kForward).parts.empty());
+  EXPECT_EQ(ContextBytes(shape).value(), 0);
+}
+
+}  // namespace
+}  // namespace isthmus::plan

@@ -27,7 +27,9 @@ endif()
 add_library(isthmus_warnings INTERFACE)
 target_compile_options(isthmus_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-  -Wzero-as-null-pointer-constant)
+  -Wzero-as-null-pointer-constant
+  # Designated initialisers leave the other members at their defaults on purpose.
+  -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 warns falsely on `"text" + std::to_string(i)` when it optimises.
   target_compile_options(isthmus_warnings INTERFACE -Wno-restrict)

@@ -1,0 +1,93 @@
+#include "reports/analysis.h"
+
+#include <optional>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "reports/internal/critical_path.h"
+#include "reports/internal/run_record.h"
+#include "reports/internal/summary.h"
+#include "reports/internal/time_split.h"
+#include "reports/internal/window.h"
+
+namespace isthmus::reports {
+
+const char* ToText(TimeUse use) {
+  switch (use) {
+    case TimeUse::kCompute:
+      return "compute";
+    case TimeUse::kCopy:
+      return "copy";
+    case TimeUse::kBubble:
+      return "bubble";
+    case TimeUse::kExposedComm:
+      return "exposed_comm";
+    case TimeUse::kStraggler:
+      return "straggler";
+    case TimeUse::kHost:
+      return "host";
+  }
+  return "unknown";
+}
+
+struct Analysis::State {
+  // Of the header, all but the ops, which `record` holds in compact form.
+  traces::Header header;
+  std::optional<RunRecord> record;
+  Figures figures;
+  bool complete = false;
+};
+
+Analysis::Analysis() : state_(std::make_unique<State>()) {}
+Analysis::~Analysis() = default;
+
+void Analysis::OnHeader(const traces::Header& header) {
+  DescribeRun(header, state_->figures);
+  traces::Header& kept = state_->header;
+  kept.num_ranks = header.num_ranks;
+  kept.num_steps = header.num_steps;
+  kept.tokens_per_step = header.tokens_per_step;
+  kept.samples_per_step = header.samples_per_step;
+  kept.step_flops = header.step_flops;
+  kept.flop_convention = header.flop_convention;
+  kept.peak_flops_per_gpu = header.peak_flops_per_gpu;
+  state_->record.emplace(header);
+}
+
+void Analysis::OnEvents(std::span<const traces::Event> events) {
+  if (!state_->record) throw base::Error("trace: events come before the header");
+  RunRecord& record = *state_->record;
+  for (const traces::Event& event : events) record.Add(event);
+}
+
+void Analysis::OnMemory(std::span<const traces::MemoryCounter> /*counters*/) {}
+
+void Analysis::OnTrailer(const traces::Trailer& trailer) {
+  if (!state_->record) throw base::Error("trace: the trailer comes before the header");
+  RunRecord& record = *state_->record;
+  Figures& figures = state_->figures;
+  record.Finish(trailer);
+  const Window window = WindowOf(state_->header, trailer, record);
+  ComputeRates(state_->header, window, figures);
+  std::vector<ClassSplit> splits;
+  splits.reserve(record.num_classes());
+  for (std::uint32_t index = 0; index < record.num_classes(); ++index) {
+    splits.push_back(SplitTime(record, index, window, figures.boundaries.size()));
+  }
+  AverageTime(record, window, splits, figures);
+  SummarizePath(record, window, FindCriticalPath(record, window), figures);
+  SummarizeMemory(record, trailer, figures);
+  figures.num_ops = trailer.num_ops;
+  figures.folded = trailer.folded;
+  figures.simulated_ranks = trailer.simulated_ranks;
+  state_->record.reset();
+  state_->complete = true;
+}
+
+const Figures& Analysis::figures() const {
+  ISTHMUS_CHECK(state_->complete, "figures of a trace whose trailer has not come");
+  return state_->figures;
+}
+
+}  // namespace isthmus::reports

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/trace.h"
+
+/// What a run comes down to: the numbers people read, computed from traces alone.
+namespace isthmus::reports {
+
+/// What an instant of a rank is spent on. Every instant has exactly one use.
+enum class TimeUse : std::uint8_t {
+  kCompute,      // the compute lane is busy (the optimizer included)
+  kCopy,         // waits for a copy to or from the host
+  kBubble,       // waits for another stage's work, or has nothing left to do
+  kExposedComm,  // waits for bytes on the wire
+  kStraggler,    // waits for the last rank of a group
+  kHost,         // launch gaps, fixed overheads, and what nothing explains
+};
+inline constexpr int kNumTimeUses = 6;
+const char* ToText(TimeUse use);
+
+/// Fractions of the time by TimeUse; added up in order they are exactly 1.
+using TimeShares = std::array<double, kNumTimeUses>;
+
+/// A rank class's time in picoseconds; sums to Figures::window_ps.
+struct ClassTime {
+  std::uint32_t role = 0;
+  std::int32_t representative = 0;
+  std::int32_t count = 1;
+  std::array<std::int64_t, kNumTimeUses> use_ps{};
+  std::array<std::int64_t, traces::kNumCategories> exposed_ps{};  // kExposedComm by category
+};
+
+struct RoleTime {
+  std::string role;
+  std::int32_t ranks = 0;
+  TimeShares shares{};  // mean over the role's ranks
+};
+
+/// Exposed communication of one kind, mean over all ranks, per step.
+struct ExposedComm {
+  std::string kind;
+  double seconds = 0;
+};
+
+struct BoundaryFigure {
+  std::string from;
+  std::string to;
+  std::string kind;
+  std::int64_t bytes_forward = 0;  // payload per step, see traces::BoundaryRecord
+  std::int64_t bytes_backward = 0;
+  double exposed_s = 0;        // per step, mean over all ranks
+  double worst_exposed_s = 0;  // per step, of the rank that waits longest
+};
+
+/// Memory of a role: its fullest rank speaks for it.
+struct MemoryFigure {
+  std::string role;
+  std::int32_t ranks = 0;
+  std::int32_t fullest_rank = 0;
+  std::int64_t peak_bytes = 0;         // on the device, with allocator slack, context and NCCL
+  std::int64_t allocated_bytes = 0;    // tensors and workspace
+  std::int64_t lowest_peak_bytes = 0;  // of the role's emptiest rank
+  std::int64_t capacity_bytes = 0;
+  std::string verdict;  // "fits", "borderline", "does_not_fit"
+  std::string moment;   // what ran at the peak
+  std::vector<std::pair<std::string, std::int64_t>> categories;  // largest first
+
+  bool fits() const { return verdict != "does_not_fit"; }
+};
+
+/// A share of the critical path. `category` is a traces::Category's text or "straggler".
+struct PathShare {
+  std::string category;
+  std::string module;
+  double share = 0;
+};
+
+/// One interval of the critical path.
+struct PathSegment {
+  std::string category;
+  std::string module;
+  std::string op;  // name of the op; for gaps, of the op that waited
+  std::int32_t rank = 0;
+  std::int32_t microbatch = -1;
+  std::int64_t start_ps = 0;
+  std::int64_t end_ps = 0;
+};
+
+struct Band {
+  double low_step_time_s = 0;
+  double high_step_time_s = 0;
+};
+
+/// What producing the figures cost. Absent unless asked for: equal inputs give equal reports.
+struct EngineCost {
+  double wall_s = 0;
+  std::int64_t peak_rss_bytes = 0;
+};
+
+/// The figures of one run.
+///
+/// With one step the window is the whole run; with several it goes from the end of the first step
+/// to the end of the last, and the step time is the mean period in it. Shares, exposed
+/// communication and the critical path are those of the window.
+struct Figures {
+  traces::TraceKind kind = traces::TraceKind::kPredicted;
+  std::string scenario_name;
+  std::string scenario_hash;
+  std::string program_hash;
+  std::string profile_name;
+  std::string profile_hash;
+  std::string commit;
+  std::string machine;
+  std::uint64_t seed = 0;
+  std::string placement;
+  std::int32_t num_ranks = 0;
+  std::int32_t num_steps = 1;
+  std::int64_t num_microbatches = 0;
+  std::vector<traces::ModuleRecord> modules;
+
+  std::int64_t window_ps = 0;
+  double step_time_s = 0;
+  double tokens_per_s = 0;
+  double samples_per_s = 0;
+  double model_tflops_per_gpu = 0;
+  double mfu = 0;  // fraction of peak_tflops_per_gpu; 0 when the peak is unknown
+  double hfu = 0;  // the same with recomputation counted
+  double peak_tflops_per_gpu = 0;
+  std::string flop_convention;
+  std::optional<Band> band;
+
+  TimeShares shares{};  // mean over ranks
+  std::vector<RoleTime> roles;
+  std::vector<ClassTime> classes;
+  std::vector<ExposedComm> exposed;  // largest first, without those that are zero
+  std::vector<BoundaryFigure> boundaries;
+  std::vector<MemoryFigure> memory;           // worst first
+  std::vector<PathShare> critical_path;       // largest first; adds up to exactly 1
+  std::vector<PathSegment> longest_segments;  // of the critical path, at most 10
+  std::int64_t critical_path_ps = 0;          // equals window_ps
+  std::vector<std::string> assumptions;
+
+  std::uint64_t num_ops = 0;
+  bool folded = false;
+  std::int32_t simulated_ranks = 0;
+  std::optional<EngineCost> cost;
+};
+
+}  // namespace isthmus::reports

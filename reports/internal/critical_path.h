@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/internal/run_record.h"
+#include "reports/internal/window.h"
+
+namespace isthmus::reports {
+
+/// A category of the critical path: a traces::Category, or this for an imposed straggler wait.
+inline constexpr int kPathStraggler = traces::kNumCategories;
+inline constexpr int kNumPathCategories = traces::kNumCategories + 1;
+
+/// An op, or the time it waited, on the critical path.
+struct PathPiece {
+  SpanRef ref;
+  int category = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// The critical path, last piece first: pieces touch and cover the window exactly.
+struct CriticalPath {
+  std::vector<PathPiece> pieces;
+};
+
+/// Walks the path by the rules of Analysis. Cost: O(pieces · members of the communicators met).
+CriticalPath FindCriticalPath(const RunRecord& record, const Window& window);
+
+}  // namespace isthmus::reports

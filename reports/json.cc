@@ -1,0 +1,158 @@
+#include "reports/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace isthmus::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SharesJson(const TimeShares& shares) {
+  Json json = Json::object();
+  for (std::size_t use = 0; use < shares.size(); ++use) {
+    json[ToText(static_cast<TimeUse>(use))] = shares[use];
+  }
+  return json;
+}
+
+Json MemoryJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const MemoryFigure& memory : figures.memory) {
+    Json categories = Json::object();
+    for (const auto& [name, bytes] : memory.categories) categories[name] = bytes;
+    rows.push_back({{"role", memory.role},
+                    {"ranks", memory.ranks},
+                    {"peak_bytes", memory.peak_bytes},
+                    {"capacity_bytes", memory.capacity_bytes},
+                    {"fits", memory.fits()},
+                    {"verdict", memory.verdict},
+                    {"categories", std::move(categories)},
+                    {"allocated_bytes", memory.allocated_bytes},
+                    {"lowest_peak_bytes", memory.lowest_peak_bytes},
+                    {"fullest_rank", memory.fullest_rank},
+                    {"moment", memory.moment}});
+  }
+  return rows;
+}
+
+Json BoundariesJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const BoundaryFigure& boundary : figures.boundaries) {
+    rows.push_back({{"from", boundary.from},
+                    {"to", boundary.to},
+                    {"kind", boundary.kind},
+                    {"bytes_forward", boundary.bytes_forward},
+                    {"bytes_backward", boundary.bytes_backward},
+                    {"exposed_s", boundary.exposed_s},
+                    {"worst_exposed_s", boundary.worst_exposed_s}});
+  }
+  return rows;
+}
+
+Json PathJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const PathShare& share : figures.critical_path) {
+    rows.push_back(
+        {{"category", share.category}, {"module", share.module}, {"share", share.share}});
+  }
+  return rows;
+}
+
+Json SegmentsJson(const Figures& figures) {
+  constexpr double kPicosecondsPerSecond = 1e12;
+  Json rows = Json::array();
+  for (const PathSegment& segment : figures.longest_segments) {
+    Json row = {{"category", segment.category},
+                {"module", segment.module},
+                {"op", segment.op},
+                {"rank", segment.rank},
+                {"microbatch", nullptr},
+                {"start_s", static_cast<double>(segment.start_ps) / kPicosecondsPerSecond},
+                {"end_s", static_cast<double>(segment.end_ps) / kPicosecondsPerSecond}};
+    if (segment.microbatch >= 0) row["microbatch"] = segment.microbatch;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json EngineJson(const Figures& figures) {
+  Json engine = {{"ops", figures.num_ops},
+                 {"folded", figures.folded},
+                 {"simulated_ranks", figures.simulated_ranks}};
+  if (figures.cost) {
+    engine["wall_s"] = figures.cost->wall_s;
+    engine["peak_rss_bytes"] = figures.cost->peak_rss_bytes;
+  }
+  return engine;
+}
+
+Json ModulesJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const traces::ModuleRecord& module : figures.modules) {
+    rows.push_back({{"name", module.name},
+                    {"kind", module.kind},
+                    {"layout", module.layout},
+                    {"first_rank", module.first_rank},
+                    {"num_ranks", module.num_ranks},
+                    {"parameters", module.parameters}});
+  }
+  return rows;
+}
+
+Json RolesJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const RoleTime& role : figures.roles) {
+    rows.push_back(
+        {{"role", role.role}, {"ranks", role.ranks}, {"shares", SharesJson(role.shares)}});
+  }
+  return rows;
+}
+
+Json ProvenanceJson(const Figures& figures) {
+  return {{"program_hash", figures.program_hash}, {"profile", figures.profile_name},
+          {"profile_hash", figures.profile_hash}, {"commit", figures.commit},
+          {"machine", figures.machine},           {"seed", figures.seed}};
+}
+
+}  // namespace
+
+std::string RenderJson(const Figures& figures) {
+  Json json = Json::object();
+  json["scenario"] = {{"name", figures.scenario_name}, {"hash", figures.scenario_hash}};
+  json["placement"] = figures.placement;
+  json["num_ranks"] = figures.num_ranks;
+  json["step_time_s"] = figures.step_time_s;
+  json["model_tflops_per_gpu"] = figures.model_tflops_per_gpu;
+  json["mfu"] = figures.mfu;
+  json["hfu"] = figures.hfu;
+  json["tokens_per_s"] = figures.tokens_per_s;
+  json["samples_per_s"] = figures.samples_per_s;
+  json["band"] = nullptr;
+  if (figures.band) {
+    json["band"] = {{"low_step_time_s", figures.band->low_step_time_s},
+                    {"high_step_time_s", figures.band->high_step_time_s}};
+  }
+  json["shares"] = SharesJson(figures.shares);
+  json["memory"] = MemoryJson(figures);
+  json["boundaries"] = BoundariesJson(figures);
+  json["critical_path"] = PathJson(figures);
+  json["engine"] = EngineJson(figures);
+  json["assumptions"] = figures.assumptions;
+  json["kind"] = traces::ToText(figures.kind);
+  json["flop_convention"] = figures.flop_convention;
+  json["peak_tflops_per_gpu"] = figures.peak_tflops_per_gpu;
+  json["num_steps"] = figures.num_steps;
+  json["num_microbatches"] = figures.num_microbatches;
+  json["modules"] = ModulesJson(figures);
+  json["exposed_comm_by_kind"] = Json::object();
+  for (const ExposedComm& exposed : figures.exposed) {
+    json["exposed_comm_by_kind"][exposed.kind + "_s"] = exposed.seconds;
+  }
+  json["shares_by_role"] = RolesJson(figures);
+  json["critical_segments"] = SegmentsJson(figures);
+  json["provenance"] = ProvenanceJson(figures);
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace isthmus::reports

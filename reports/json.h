@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "reports/figures.h"
+
+namespace isthmus::reports {
+
+/// The figures as one JSON object, the answer of `isthmus simulate --json`; ends with a line break.
+///
+/// Keys are a contract: later ones are added, none is renamed. Units stand in the keys, shares are
+/// fractions. Numbers are the shortest text that reads back to the same value, independent of the
+/// locale; equal figures give equal bytes. Per-class times are not in it (shares_by_role is).
+std::string RenderJson(const Figures& figures);
+
+}  // namespace isthmus::reports

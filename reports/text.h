@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "reports/figures.h"
+
+namespace isthmus::reports {
+
+struct TextOptions {
+  bool color = false;    // terminal colours; the caller knows whether it writes to a terminal
+  int width = 100;       // columns to fill; at least 60 are used
+  bool verbose = false;  // every assumption, times by role, the longest pieces of the critical path
+};
+
+/// The terminal report: what runs where, step time and rates, where the time goes, what crosses the
+/// boundaries, memory by role, the critical path, assumptions, and what it was computed from.
+///
+/// UTF-8, ends with a line break. Equal figures and options give equal bytes.
+std::string RenderText(const Figures& figures, const TextOptions& options = {});
+
+}  // namespace isthmus::reports

@@ -1,0 +1,99 @@
+#include "traces/internal/csv_writer.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "traces/internal/trace_index.h"
+
+namespace isthmus::traces::internal {
+namespace {
+
+constexpr std::string_view kColumns =
+    "rank,num_ranks,role,lane,op,inner,name,kind,action,category,module,chunk,microbatch,step,"
+    "communicator,peer_rank,bytes,model_flops,hardware_flops,issue_ps,start_ps,end_ps\n";
+
+std::string Cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char character : text) {
+    if (character == '"') quoted += '"';
+    quoted += character;
+  }
+  return quoted + '"';
+}
+
+// The columns that tell the op itself, its transfers and its pieces apart.
+struct Detail {
+  std::string kind;
+  std::string action;
+  Category category = Category::kCompute;
+  std::string peer_rank;
+  std::string bytes;
+  std::string model_flops;
+  std::string hardware_flops;
+};
+
+Detail DetailOf(const Header& header, const TraceIndex& index, const Event& event) {
+  const OpRecord& op = index.OpOf(event);
+  Detail detail{.kind = op.kind, .action = op.action, .category = op.category};
+  if (event.inner == 0) {
+    detail.bytes = std::to_string(op.bytes);
+    detail.model_flops = fmt::format("{}", op.model_flops);
+    detail.hardware_flops = fmt::format("{}", op.hardware_flops);
+  } else if (HasTransfers(op)) {
+    const TransferRecord& transfer = op.transfers[event.inner - 1];
+    const std::uint32_t peer = index.ClassOf(event).peers[transfer.peer];
+    detail.kind = "transfer";
+    detail.action = transfer.sends ? "send" : "receive";
+    detail.peer_rank = std::to_string(header.classes[peer].representative);
+    detail.bytes = std::to_string(transfer.bytes);
+  } else {
+    detail.kind = "piece";
+    if (event.inner <= op.inner_shares.size()) {
+      detail.category = op.inner_shares[event.inner - 1].category;
+    }
+  }
+  return detail;
+}
+
+}  // namespace
+
+void CsvWriter::OnHeader(const Header& header) {
+  header_ = header;
+  const Defect defect = TraceIndex(header_).DefectOfHeader();
+  ISTHMUS_CHECK(!defect.has_value(), "the trace {}", *defect);
+  file_.Write(kColumns);
+}
+
+std::string CsvWriter::LineOf(const Event& event) const {
+  const TraceIndex index(header_);
+  const RankClass& rank_class = index.ClassOf(event);
+  const RoleRecord& role = index.RoleOf(event);
+  const OpRecord& op = index.OpOf(event);
+  const Detail detail = DetailOf(header_, index, event);
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+      rank_class.representative, rank_class.count, Cell(role.name),
+      Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(op.name), Cell(detail.kind),
+      Cell(detail.action), ToText(detail.category), Cell(header_.modules[op.module].name), op.chunk,
+      op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,
+      op.group == 0 ? std::string() : Cell(role.groups[op.group - 1]), detail.peer_rank,
+      detail.bytes, detail.model_flops, detail.hardware_flops, event.issue_ps, event.start_ps,
+      event.end_ps);
+}
+
+void CsvWriter::OnEvents(std::span<const Event> events) {
+  for (const Event& event : events) {
+    const Defect defect = TraceIndex(header_).DefectOf(event);
+    ISTHMUS_CHECK(!defect.has_value(), "the trace {}", *defect);
+    file_.Write(LineOf(event));
+  }
+}
+
+void CsvWriter::OnMemory(std::span<const MemoryCounter> /*counters*/) {
+  // Not part of the table.
+}
+
+void CsvWriter::OnTrailer(const Trailer& /*trailer*/) { file_.Commit(); }
+
+}  // namespace isthmus::traces::internal

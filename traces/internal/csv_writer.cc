@@ -35,7 +35,10 @@ struct Detail {
 
 Detail DetailOf(const Header& header, const TraceIndex& index, const Event& event) {
   const OpRecord& op = index.OpOf(event);
-  Detail detail{.kind = op.kind, .action = op.action, .category = op.category};
+  Detail detail;
+  detail.kind = op.kind;
+  detail.action = op.action;
+  detail.category = op.category;
   if (event.inner == 0) {
     detail.bytes = std::to_string(op.bytes);
     detail.model_flops = fmt::format("{}", op.model_flops);

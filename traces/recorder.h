@@ -11,7 +11,7 @@ namespace isthmus::traces {
 /// A whole run in memory, as a sink received it: what reports, studies and tests look at.
 struct Trace {
   Header header;
-  std::vector<Event> events;           // in the order received
+  std::vector<Event> events;            // in the order received
   std::vector<MemoryCounter> counters;  // in the order received
   Trailer trailer;
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 /// The record of one run, predicted or measured: what ops there were, when they ran, what memory
-/// they took. The same for sim and backend; knows neither. Stored by the schema in proto/trace.proto.
+/// they took. The same for sim and backend; knows neither. Stored by the schema in
+/// proto/trace.proto.
 ///
 /// Times are integer picoseconds since the start of the first step. Ranks that do the same at
 /// equivalent places may be recorded once: a *lane of record* is a RankClass with `count` members,
@@ -24,11 +25,11 @@ enum class Category : std::uint8_t {
   kEpComm,
   kPipelineComm,
   kBoundaryComm,
-  kDpComm,        // gradients and parameters
-  kScalarComm,    // norms, found-inf, token counts
-  kCopy,          // to and from the host
-  kOptimizer,     // compute of the optimizer
-  kHost,          // host gaps and fixed step overhead
+  kDpComm,      // gradients and parameters
+  kScalarComm,  // norms, found-inf, token counts
+  kCopy,        // to and from the host
+  kOptimizer,   // compute of the optimizer
+  kHost,        // host gaps and fixed step overhead
 };
 inline constexpr int kNumCategories = 11;
 /// "compute", "tp_comm", …: the name used in keys and columns of every written form.
@@ -60,10 +61,10 @@ struct InnerShare {
 
 /// One op of a role, in host order: the static half of a trace's events.
 struct OpRecord {
-  std::string name;        // "forward", "reduce_scatter gradients", …
+  std::string name;  // "forward", "reduce_scatter gradients", …
   Category category = Category::kCompute;
-  std::string kind;        // "compute", "collective", "p2p", "copy", "optimizer"
-  std::string action;      // "forward", "all_reduce", "to_host", "step", …
+  std::string kind;    // "compute", "collective", "p2p", "copy", "optimizer"
+  std::string action;  // "forward", "all_reduce", "to_host", "step", …
   std::uint16_t module = 0;
   std::uint16_t chunk = 0;
   std::uint16_t lane = 0;
@@ -98,12 +99,12 @@ struct RoleRecord {
 struct RankClass {
   std::int32_t representative = 0;
   std::int32_t count = 1;
-  std::vector<std::int32_t> members;     // all ranks, ascending
+  std::vector<std::int32_t> members;  // all ranks, ascending
   std::uint32_t role = 0;
   std::int32_t node = 0;
   /// By RoleRecord::groups: index into Header::groups, the communicator this class calls so.
   std::vector<std::uint32_t> groups;
-  std::vector<std::uint32_t> peers;      // by peer index: the class on the other side
+  std::vector<std::uint32_t> peers;  // by peer index: the class on the other side
   bool operator==(const RankClass&) const = default;
 };
 
@@ -120,8 +121,8 @@ struct ModuleRecord {
 struct BoundaryRecord {
   std::string from;
   std::string to;
-  std::string kind;  // "colocated fan-in 2", "non-colocated equal", "local"
-  std::int64_t bytes_forward = 0;   // payload: materialised on a rank, per step
+  std::string kind;                // "colocated fan-in 2", "non-colocated equal", "local"
+  std::int64_t bytes_forward = 0;  // payload: materialised on a rank, per step
   std::int64_t bytes_backward = 0;
   bool operator==(const BoundaryRecord&) const = default;
 };
@@ -145,9 +146,9 @@ struct Header {
   std::int64_t samples_per_step = 0;
   /// FLOPs of a step over all ranks, by convention name ("model", "hardware", "6pt", "uniform").
   std::map<std::string, double> step_flops;
-  std::string flop_convention;       // which of them MFU uses and why, in words
-  double peak_flops_per_gpu = 0;     // dense, at the precision of the run
-  bool expanded = false;             // inner pieces are recorded
+  std::string flop_convention;    // which of them MFU uses and why, in words
+  double peak_flops_per_gpu = 0;  // dense, at the precision of the run
+  bool expanded = false;          // inner pieces are recorded
   bool folded = false;
   std::vector<ModuleRecord> modules;
   std::vector<BoundaryRecord> boundaries;
@@ -183,11 +184,11 @@ struct MemoryCounter {
 struct MemoryPeak {
   std::uint32_t rank_class = 0;
   std::int64_t time_ps = 0;
-  std::int64_t peak_bytes = 0;      // tensors and workspace ("allocated")
-  std::int64_t device_bytes = 0;    // with allocator slack, CUDA context, NCCL
+  std::int64_t peak_bytes = 0;    // tensors and workspace ("allocated")
+  std::int64_t device_bytes = 0;  // with allocator slack, CUDA context, NCCL
   std::int64_t capacity_bytes = 0;
-  std::string verdict;              // "fits", "borderline", "does_not_fit"
-  std::string moment;               // the op running at the peak, in words
+  std::string verdict;                             // "fits", "borderline", "does_not_fit"
+  std::string moment;                              // the op running at the peak, in words
   std::map<std::string, std::int64_t> categories;  // sums to device_bytes
   bool operator==(const MemoryPeak&) const = default;
 };
@@ -208,7 +209,7 @@ struct Trailer {
   std::vector<std::int64_t> step_end_ps;
   std::vector<MemoryPeak> memory;
   std::vector<ImposedWait> waits;
-  std::uint64_t num_ops = 0;          // executed (simulated) ops
+  std::uint64_t num_ops = 0;  // executed (simulated) ops
   std::int32_t simulated_ranks = 0;
   bool folded = false;
   bool operator==(const Trailer&) const = default;

@@ -42,10 +42,9 @@ std::unique_ptr<TraceSink> OpenTraceFile(const std::filesystem::path& path) {
     endings.emplace_back(form.ending);
   }
   const std::string ending = path.extension().string();
-  throw base::Error(fmt::format("{}: {} no kind of trace file\n  hint: use one of {}",
-                                path.string(),
-                                ending.empty() ? "no ending names" : "\"" + ending + "\" is",
-                                fmt::join(endings, ", ")));
+  throw base::Error(fmt::format(
+      "{}: {} no kind of trace file\n  hint: use one of {}", path.string(),
+      ending.empty() ? "no ending names" : "\"" + ending + "\" is", fmt::join(endings, ", ")));
 }
 
 void ReadTraceFile(const std::filesystem::path& path, TraceSink& sink) {

@@ -1,7 +1,6 @@
 // Random traces as Perfetto shows them: decoded with the published schema by a script
 // (tests/support/perfetto_check.py), which holds the rules; the counts are checked here.
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/random_trace.h"
@@ -49,8 +49,8 @@ std::int64_t CountSlices(const Trace& trace) {
         const OpRecord& op = trace.header.roles[rank_class.role].ops[event.op];
         return op.transfers.empty() || event.inner > 0;
       });
-  return drawn + static_cast<std::int64_t>(trace.trailer.waits.size() +
-                                           trace.trailer.step_end_ps.size());
+  return drawn +
+         static_cast<std::int64_t>(trace.trailer.waits.size() + trace.trailer.step_end_ps.size());
 }
 
 class PerfettoTraceProperty : public testing::TestWithParam<std::uint64_t> {};

@@ -1,15 +1,16 @@
 // Random traces through every form a trace file has.
 
-#include <gtest/gtest.h>
+#include "traces/trace_file.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include <gtest/gtest.h>
+
 #include "base/random.h"
 #include "tests/support/random_trace.h"
-#include "traces/trace_file.h"
 
 namespace isthmus::traces {
 namespace {

@@ -16,8 +16,8 @@ using traces::Category;
 using traces::Event;
 using traces::OpRecord;
 
-constexpr std::array<const char*, 5> kTexts = {
-    "forward", "", "llm \"quoted\", with comma", "ViT \xE2\x86\x92 LLM", "line\nbreak\\"};
+constexpr std::array<const char*, 5> kTexts = {"forward", "", "llm \"quoted\", with comma",
+                                               "ViT \xE2\x86\x92 LLM", "line\nbreak\\"};
 
 enum Lane : std::uint16_t { kComputeLane, kGroupLane, kP2PLane, kNumLanes };
 
@@ -25,7 +25,9 @@ enum Lane : std::uint16_t { kComputeLane, kGroupLane, kP2PLane, kNumLanes };
 class Builder {
  public:
   Builder(std::uint64_t seed, const RandomTraceShape& shape)
-      : random_(seed, "trace"), shape_(shape), clocks_(static_cast<std::size_t>(shape.num_classes)) {
+      : random_(seed, "trace"),
+        shape_(shape),
+        clocks_(static_cast<std::size_t>(shape.num_classes)) {
     MakeFacts(seed);
     for (int index = 0; index < shape.num_classes; ++index) AddClass(index);
     for (int action = 0; action < shape.num_actions; ++action) Act();

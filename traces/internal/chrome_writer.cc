@@ -9,8 +9,8 @@ namespace {
 
 std::string Microseconds(std::int64_t time_ps) {
   const bool is_negative = time_ps < 0;
-  const auto magnitude = is_negative ? ~static_cast<std::uint64_t>(time_ps) + 1
-                                     : static_cast<std::uint64_t>(time_ps);
+  const auto magnitude =
+      is_negative ? ~static_cast<std::uint64_t>(time_ps) + 1 : static_cast<std::uint64_t>(time_ps);
   return fmt::format("{}{}.{:06}", is_negative ? "-" : "", magnitude / 1'000'000,
                      magnitude % 1'000'000);
 }
@@ -40,17 +40,15 @@ void ChromeRenderer::OnRun(const Header& header) {
       R"({{"displayTimeUnit":"ns","otherData":{{"kind":"{}","scenario":{},"scenario_hash":{},)"
       R"("profile":{},"commit":{},"machine":{},"seed":{},"num_ranks":{}}},"traceEvents":[)",
       ToText(header.kind), JsonText(header.scenario_name), JsonText(header.scenario_hash),
-      JsonText(header.profile_name), JsonText(header.commit), JsonText(header.machine),
-      header.seed, header.num_ranks));
+      JsonText(header.profile_name), JsonText(header.commit), JsonText(header.machine), header.seed,
+      header.num_ranks));
   WriteMetadata("process_name", 0, 0, R"("name":"run")");
   WriteMetadata("process_sort_index", 0, 0, R"("sort_index":0)");
 }
 
 void ChromeRenderer::OnProcess(const TimelineProcess& process) {
-  WriteMetadata("process_name", process.id, 0,
-                fmt::format(R"("name":{})", JsonText(process.name)));
-  WriteMetadata("process_sort_index", process.id, 0,
-                fmt::format(R"("sort_index":{})", process.id));
+  WriteMetadata("process_name", process.id, 0, fmt::format(R"("name":{})", JsonText(process.name)));
+  WriteMetadata("process_sort_index", process.id, 0, fmt::format(R"("sort_index":{})", process.id));
 }
 
 void ChromeRenderer::OnTrack(const TimelineTrack& track) {
@@ -74,8 +72,8 @@ void ChromeRenderer::OnSliceBegin(const TimelineSlice& slice) {
   }
   WriteEvent(fmt::format(
       R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
-      Quoted(slice.name), slice.category, slice.process, slice.track,
-      Microseconds(slice.start_ps), Microseconds(slice.end_ps - slice.start_ps), arguments));
+      Quoted(slice.name), slice.category, slice.process, slice.track, Microseconds(slice.start_ps),
+      Microseconds(slice.end_ps - slice.start_ps), arguments));
   for (const std::uint64_t flow : slice.departures) WriteFlow('s', flow, slice, slice.start_ps);
   if (slice.arrival != 0) WriteFlow('f', slice.arrival, slice, slice.arrival_ps);
 }
@@ -94,9 +92,9 @@ void ChromeRenderer::OnSliceEnd(std::uint32_t /*track*/, std::int64_t /*end_ps*/
 }
 
 void ChromeRenderer::OnMemory(ProcessId process, std::int64_t time_ps, std::int64_t bytes) {
-  WriteEvent(fmt::format(
-      R"({{"ph":"C","name":"memory","pid":{},"tid":0,"ts":{},"args":{{"bytes":{}}}}})", process,
-      Microseconds(time_ps), bytes));
+  WriteEvent(
+      fmt::format(R"({{"ph":"C","name":"memory","pid":{},"tid":0,"ts":{},"args":{{"bytes":{}}}}})",
+                  process, Microseconds(time_ps), bytes));
 }
 
 void ChromeRenderer::OnFinish() {

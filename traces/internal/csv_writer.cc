@@ -74,15 +74,15 @@ std::string CsvWriter::LineOf(const Event& event) const {
   const RoleRecord& role = index.RoleOf(event);
   const OpRecord& op = index.OpOf(event);
   const Detail detail = DetailOf(header_, index, event);
-  return fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-      rank_class.representative, rank_class.count, Cell(role.name),
-      Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(op.name), Cell(detail.kind),
-      Cell(detail.action), ToText(detail.category), Cell(header_.modules[op.module].name), op.chunk,
-      op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,
-      op.group == 0 ? std::string() : Cell(role.groups[op.group - 1]), detail.peer_rank,
-      detail.bytes, detail.model_flops, detail.hardware_flops, event.issue_ps, event.start_ps,
-      event.end_ps);
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                     rank_class.representative, rank_class.count, Cell(role.name),
+                     Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(op.name),
+                     Cell(detail.kind), Cell(detail.action), ToText(detail.category),
+                     Cell(header_.modules[op.module].name), op.chunk,
+                     op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,
+                     op.group == 0 ? std::string() : Cell(role.groups[op.group - 1]),
+                     detail.peer_rank, detail.bytes, detail.model_flops, detail.hardware_flops,
+                     event.issue_ps, event.start_ps, event.end_ps);
 }
 
 void CsvWriter::OnEvents(std::span<const Event> events) {

@@ -124,8 +124,8 @@ OpRecord Decode(const proto::Op& message, const proto::OpTable& table) {
                             message.transfer_bytes(index)});
   }
   for (int index = 0; index < message.inner_categories_size(); ++index) {
-    op.inner_shares.push_back({static_cast<Category>(message.inner_categories(index)),
-                               message.inner_durations(index)});
+    op.inner_shares.push_back(
+        {static_cast<Category>(message.inner_categories(index)), message.inner_durations(index)});
   }
   return op;
 }

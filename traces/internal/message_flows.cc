@@ -85,8 +85,8 @@ std::vector<std::uint64_t> MessageFlows::DeparturesOf(const Event& send) const {
   std::vector<std::uint64_t> flows;
   const std::optional<std::size_t> index = Find(send);
   if (!index) return flows;
-  auto entry = std::lower_bound(departures_.begin(), departures_.end(),
-                                std::pair{*index, std::size_t{0}});
+  auto entry =
+      std::lower_bound(departures_.begin(), departures_.end(), std::pair{*index, std::size_t{0}});
   for (; entry != departures_.end() && entry->first == *index; ++entry) {
     flows.push_back(entry->second + 1);
   }

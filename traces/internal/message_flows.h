@@ -27,15 +27,15 @@ struct TransferEvent {
 ///
 /// Messages match in order per pair of ranks and direction, so the k-th send of a class to a peer
 /// is the k-th receive there. Where ranks are recorded together, a class may have several peers of
-/// one class: its r-th stream of receives from class A is laid onto A's stream r mod n of the n that
-/// A sends to this class, all of them alike. A receive without a partner gets no flow, so every
-/// flow that starts also ends.
+/// one class: its r-th stream of receives from class A is laid onto A's stream r mod n of the n
+/// that A sends to this class, all of them alike. A receive without a partner gets no flow, so
+/// every flow that starts also ends.
 ///
 /// Lifetime: the header must outlive it. Cost: O(n log n) for n transfers; look-ups O(log n).
 class MessageFlows {
  public:
   struct Arrival {
-    std::uint64_t flow = 0;  // 1 …, the order of receives by class, op and transfer
+    std::uint64_t flow = 0;    // 1 …, the order of receives by class, op and transfer
     std::int64_t sent_ps = 0;  // start of the send
   };
 

@@ -138,8 +138,7 @@ void PerfettoRenderer::OnSliceBegin(const TimelineSlice& slice) {
   WritePacket();
 }
 
-void PerfettoRenderer::OnSliceEnd(std::uint32_t track, std::int64_t end_ps,
-                                  std::uint64_t arrival) {
+void PerfettoRenderer::OnSliceEnd(std::uint32_t track, std::int64_t end_ps, std::uint64_t arrival) {
   perfetto::TrackEvent& event = StartEvent(end_ps);
   event.set_type(perfetto::TrackEvent::TYPE_SLICE_END);
   event.set_track_uuid(track);

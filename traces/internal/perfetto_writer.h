@@ -14,8 +14,8 @@ namespace isthmus::traces::internal {
 
 /// Draws a timeline as packets of one sequence of Perfetto's native form.
 ///
-/// Picoseconds become nanoseconds by rounding down, begins and ends alike, so that order and nesting
-/// stay. Names, categories and annotation texts are interned.
+/// Picoseconds become nanoseconds by rounding down, begins and ends alike, so that order and
+/// nesting stay. Names, categories and annotation texts are interned.
 class PerfettoRenderer final : public TimelineRenderer {
  public:
   /// The file must outlive the renderer; OnFinish commits it.

@@ -19,7 +19,8 @@ std::string Printable(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
     const auto value = static_cast<unsigned char>(byte);
-    text += value >= 0x20U && value < 0x7FU ? std::string(1, byte) : fmt::format("\\x{:02x}", value);
+    text +=
+        value >= 0x20U && value < 0x7FU ? std::string(1, byte) : fmt::format("\\x{:02x}", value);
   }
   return text;
 }
@@ -64,8 +65,8 @@ void StoreReader::CheckStart() {
     Fail(fmt::format("version {} of the trace format; this program reads version {}",
                      Printable(start.substr(name.size())), kFileStart.back()));
   }
-  Fail(fmt::format("not an Isthmus trace: it starts with \"{}\", not with \"{}\"",
-                   Printable(start), kFileStart));
+  Fail(fmt::format("not an Isthmus trace: it starts with \"{}\", not with \"{}\"", Printable(start),
+                   kFileStart));
 }
 
 bool StoreReader::ReadBlock(std::string& bytes) {

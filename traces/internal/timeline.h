@@ -27,7 +27,7 @@ struct TimelineProcess {
 struct TimelineTrack {
   std::uint32_t id = 0;  // 1 …
   ProcessId process = 0;
-  bool is_lane = false;  // the lane itself; otherwise a further track of it
+  bool is_lane = false;    // the lane itself; otherwise a further track of it
   std::int32_t order = 0;  // place among the tracks of the process
   std::string name;
 };
@@ -47,7 +47,8 @@ struct TimelineSlice {
   std::vector<Annotation> annotations;
   std::vector<std::uint64_t> departures;  // flows that start here
   std::uint64_t arrival = 0;              // the flow that ends here; 0: none
-  std::int64_t arrival_ps = 0;  // start_ps, or later when the slice began before the message was sent
+  std::int64_t arrival_ps =
+      0;  // start_ps, or later when the slice began before the message was sent
 
   bool arrives_late() const { return arrival != 0 && arrival_ps > start_ps; }
 };

@@ -31,11 +31,12 @@ TimelineDrawer::TimelineDrawer(const Header& header, const Trailer& trailer, Mes
       renderer_(renderer),
       waits_(header.classes.size()) {
   for (const RoleRecord& role : header.roles) {
-    const auto compute = std::find_if(role.lanes.begin(), role.lanes.end(),
-                                      [](const LaneRecord& lane) { return lane.kind == "compute"; });
+    const auto compute =
+        std::find_if(role.lanes.begin(), role.lanes.end(),
+                     [](const LaneRecord& lane) { return lane.kind == "compute"; });
     const bool has_one = compute != role.lanes.end();
-    compute_lane_.push_back(
-        has_one ? static_cast<std::size_t>(compute - role.lanes.begin()) : std::size_t{0});
+    compute_lane_.push_back(has_one ? static_cast<std::size_t>(compute - role.lanes.begin())
+                                    : std::size_t{0});
   }
   for (const RankClass& rank_class : header.classes) AddSlots(rank_class);
   slots_.push_back({.process = 0, .order = 0, .is_lane = true, .name = "steps", .tracks = {}});
@@ -73,9 +74,9 @@ void TimelineDrawer::DrawFrame() {
   for (const RankClass& rank_class : header_.classes) {
     const std::string alike =
         rank_class.count > 1 ? fmt::format(" (one of {})", rank_class.count) : std::string();
-    renderer_.OnProcess({ProcessOf(rank_class),
-                         fmt::format("rank {}{}: {}", rank_class.representative, alike,
-                                     header_.roles[rank_class.role].name)});
+    renderer_.OnProcess(
+        {ProcessOf(rank_class), fmt::format("rank {}{}: {}", rank_class.representative, alike,
+                                            header_.roles[rank_class.role].name)});
   }
   DrawSteps();
 }
@@ -181,14 +182,12 @@ void TimelineDrawer::DrawTransfer(const Event& event) {
   slice.end_ps = event.end_ps;
   slice.annotations = AnnotationsOf(event);
   slice.annotations.push_back({"transfer_bytes", transfer.bytes});
-  slice.annotations.push_back(
-      {"peer_rank", std::int64_t{header_.classes[peer].representative}});
+  slice.annotations.push_back({"peer_rank", std::int64_t{header_.classes[peer].representative}});
   if (transfer.sends) {
     slice.departures = flows_.DeparturesOf(event);
   } else if (const auto arrival = flows_.ArrivalOf(event)) {
     slice.arrival = arrival->flow;
-    slice.arrival_ps =
-        std::clamp(arrival->sent_ps, event.start_ps, event.end_ps);
+    slice.arrival_ps = std::clamp(arrival->sent_ps, event.start_ps, event.end_ps);
   }
   Place(SlotOf(event, transfer.sends ? Part::kSends : Part::kReceives), std::move(slice));
 }
@@ -196,8 +195,7 @@ void TimelineDrawer::DrawTransfer(const Event& event) {
 void TimelineDrawer::DrawWaitsBefore(const Event& event) {
   if (index_.OpOf(event).lane != compute_lane_[index_.ClassOf(event).role]) return;
   std::vector<ImposedWait>& waits = waits_[event.rank_class];
-  while (!waits.empty() && waits.back().start_ps <= event.start_ps &&
-         waits.back().op < event.op) {
+  while (!waits.empty() && waits.back().start_ps <= event.start_ps && waits.back().op < event.op) {
     DrawWait(waits.back());
     waits.pop_back();
   }
@@ -266,11 +264,12 @@ TimelineDrawer::Slot::Track& TimelineDrawer::AddTrack(Slot& slot) {
   Slot::Track& track = slot.tracks.emplace_back();
   track.id = ++num_tracks_;
   track.last_ps = std::numeric_limits<std::int64_t>::min();
-  renderer_.OnTrack({.id = track.id,
-                     .process = slot.process,
-                     .is_lane = slot.is_lane && place == 0,
-                     .order = slot.order,
-                     .name = place == 0 ? slot.name : fmt::format("{} ({})", slot.name, place + 1)});
+  renderer_.OnTrack(
+      {.id = track.id,
+       .process = slot.process,
+       .is_lane = slot.is_lane && place == 0,
+       .order = slot.order,
+       .name = place == 0 ? slot.name : fmt::format("{} ({})", slot.name, place + 1)});
   return track;
 }
 

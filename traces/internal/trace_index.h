@@ -24,9 +24,7 @@ class TraceIndex {
   Defect DefectOf(const Trailer& trailer) const;
 
   const RankClass& ClassOf(const Event& event) const { return header_.classes[event.rank_class]; }
-  const RoleRecord& RoleOf(const Event& event) const {
-    return header_.roles[ClassOf(event).role];
-  }
+  const RoleRecord& RoleOf(const Event& event) const { return header_.roles[ClassOf(event).role]; }
   const OpRecord& OpOf(const Event& event) const { return RoleOf(event).ops[event.op]; }
   std::size_t num_classes() const { return header_.classes.size(); }
 

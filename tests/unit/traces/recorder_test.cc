@@ -1,9 +1,9 @@
 #include "traces/recorder.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "traces/tee_sink.h"
 

@@ -35,6 +35,8 @@ enum OpFlag : std::uint8_t {
   kBlocksHost = 1U << 0U,
   /// The last Compute of the step's backward on this rank: here the straggler wait is taken.
   kEndsBackward = 1U << 1U,
+  /// The last op of a step on this rank: fixed host work of a step is taken behind it.
+  kEndsStep = 1U << 2U,
 };
 
 /// One op of a role, in the order its host issues them.

@@ -22,11 +22,16 @@ struct Lane {
 };
 
 /// A communicator by name, the same for all ranks of a role: the module's grid and axes, an entry of
-/// an edge's boundary table, or all ranks.
+/// an edge's boundary table, the two ends of a pipeline, or all ranks.
 struct GroupRef {
-  enum class Kind : std::uint8_t { kAxes, kBoundary, kWorld };
+  enum class Kind : std::uint8_t {
+    kAxes,
+    kBoundary,
+    kEmbedding,  // first and last stage, other coordinates equal: ranks that share tied embeddings
+    kWorld,
+  };
   Kind kind = Kind::kAxes;
-  std::uint16_t module = 0;  // kAxes
+  std::uint16_t module = 0;  // kAxes, kEmbedding
   AxisSet axes;              // kAxes
   std::uint16_t edge = 0;    // kBoundary
   std::uint16_t index = 0;   // kBoundary: which of the rank's groups on that edge
@@ -41,7 +46,9 @@ struct PeerRef {
   std::uint16_t module = 0;  // kPipeline
   std::int16_t delta = 0;    // kPipeline
   std::uint16_t edge = 0;    // kBoundary
-  std::uint16_t index = 0;   // kBoundary: which of the rank's peers on that edge
+  /// kBoundary: which of the rank's messages on that edge, counted through sends_forward,
+  /// receives_forward, sends_backward, receives_backward.
+  std::uint16_t index = 0;
   friend bool operator==(const PeerRef&, const PeerRef&) = default;
 };
 
@@ -125,6 +132,9 @@ struct Program {
 
 /// 64-bit fingerprint of everything above that decides what ranks do; equal on every machine.
 std::uint64_t Hash(const Program& program);
+/// Fingerprints of a role and of a size table alone.
+std::uint64_t HashRole(const Role& role);
+std::uint64_t HashTable(const SizeTable& table);
 
 /// Builds the program of a job. Throws base::Error on what a job can't have (naming it).
 Program Build(const Job& job);

@@ -1,0 +1,107 @@
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "plan/build/placed_job.h"
+#include "plan/build/rank_emitter.h"
+#include "plan/program/program.h"
+
+namespace isthmus::plan {
+namespace {
+
+/// Everything a rank's ops and sizes depend on; ranks with equal keys are emitted once.
+std::vector<std::int64_t> EmissionKey(const PlacedJob& placed, base::Rank rank) {
+  std::vector<std::int64_t> key;
+  for (std::size_t module = 0; module < placed.modules.size(); ++module) {
+    const Grid& grid = placed.modules[module].grid;
+    if (!grid.contains(rank)) {
+      key.push_back(-1);
+      continue;
+    }
+    key.push_back(grid.Coordinate(rank, Axis::kPp));
+    key.push_back(ShapeOnRank(placed, static_cast<int>(module), rank).tokens);
+  }
+  for (const Boundary& boundary : placed.boundaries) {
+    if (boundary.ranks.empty()) continue;
+    const RankBoundary& here = boundary.ranks[rank.index()];
+    for (const int entry : StepShape(here)) key.push_back(entry);
+    key.push_back(here.held_forward.size());
+    key.push_back(here.needed_forward.size());
+    key.push_back(here.held_backward.size());
+    key.push_back(here.needed_backward.size());
+    for (const auto* steps : {&here.forward, &here.backward}) {
+      for (const BoundaryStep& step : *steps) key.push_back(step.tokens);
+    }
+    for (const auto* messages :
+         {&here.sends_forward, &here.receives_forward, &here.sends_backward, &here.receives_backward}) {
+      for (const BoundaryMessage& message : *messages) key.push_back(message.tokens.size());
+    }
+  }
+  return key;
+}
+
+template <typename T>
+std::uint32_t InternByHash(std::map<std::uint64_t, std::uint32_t>& known, std::vector<T>& items, std::uint64_t hash,
+                           T item) {
+  const auto [at, is_new] = known.try_emplace(hash, static_cast<std::uint32_t>(items.size()));
+  if (is_new) items.push_back(std::move(item));
+  return at->second;
+}
+
+void CheckJob(const Job& job) {
+  ISTHMUS_CHECK(job.decoder() >= 0, "a job needs one decoder");
+  ISTHMUS_CHECK(job.num_microbatches() > 0, "a job needs at least one microbatch");
+  ISTHMUS_CHECK(job.num_ranks > 0 && job.num_steps > 0, "a job needs ranks and steps");
+}
+
+void FillPasses(const Job& job, Program& program) {
+  if (job.optimizer.overlap_param_gather) program.passes.emplace_back("overlap_param_gather");
+  if (job.optimizer.overlap_grad_reduce) program.passes.emplace_back("overlap_grad_reduce");
+  for (const Module& module : job.modules) {
+    if (module.settings.recompute == Recompute::kFull) program.passes.push_back("recompute " + module.name);
+    if (module.settings.offload_parameters) program.passes.push_back("offload " + module.name);
+  }
+}
+
+}  // namespace
+
+Program Build(const Job& job) {
+  CheckJob(job);
+  PlacedJob placed = Place(job);
+  Program program;
+  program.name = job.name;
+  program.placement = job.placement;
+  program.num_ranks = job.num_ranks;
+  program.num_steps = job.num_steps;
+  program.workload = job.workload;
+  program.num_microbatches = job.num_microbatches();
+  program.edges = job.edges;
+  WorkPool works;
+  std::map<std::vector<std::int64_t>, std::pair<std::uint32_t, std::uint32_t>> emitted;
+  std::map<std::uint64_t, std::uint32_t> roles;
+  std::map<std::uint64_t, std::uint32_t> tables;
+  for (int index = 0; index < job.num_ranks; ++index) {
+    const base::Rank rank{index};
+    const auto [at, is_new] = emitted.try_emplace(EmissionKey(placed, rank));
+    if (is_new) {
+      EmittedRank result = RankEmitter(placed, works, rank).Emit();
+      const std::uint64_t role_hash = HashRole(result.role);
+      const std::uint64_t table_hash = HashTable(result.table);
+      at->second.first = InternByHash(roles, program.roles, role_hash, std::move(result.role));
+      at->second.second = InternByHash(tables, program.tables, table_hash, std::move(result.table));
+    }
+    program.role_of_rank.push_back(at->second.first);
+    program.table_of_rank.push_back(at->second.second);
+  }
+  program.works = works.Take();
+  program.modules = std::move(placed.modules);
+  program.boundaries = std::move(placed.boundaries);
+  FillPasses(job, program);
+  return program;
+}
+
+}  // namespace isthmus::plan

@@ -1,0 +1,240 @@
+#include "plan/build/module_emitter.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace isthmus::plan {
+
+ModuleEmitter::ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job, const StageOnRank& at)
+    : writer_(writer),
+      works_(works),
+      job_(job),
+      at_(at),
+      module_(job.modules[static_cast<std::size_t>(at.module)]),
+      contexts_(static_cast<std::size_t>(at.num_microbatches)) {
+  AddPersistentStorage();
+}
+
+bool ModuleEmitter::has_backward() const {
+  if (module_.settings.backward == BackwardMode::kAbsent) return false;
+  const std::vector<ForwardBlock>& blocks = at_.plan->plain;
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const ForwardBlock& block) { return block.backward.back().active; });
+}
+
+bool ModuleEmitter::has_backward_behind() const {
+  return module_.settings.backward != BackwardMode::kAbsent;
+}
+
+base::Bytes ModuleEmitter::input_bytes() const { return ActivationBytes(ShapeOf({.num_layers = 1})); }
+
+base::Bytes ModuleEmitter::output_bytes() const {
+  return ActivationBytes(ShapeOf(at_.plan->plain.back().block));
+}
+
+const std::vector<ForwardBlock>& ModuleEmitter::BlocksOf(int microbatch) const {
+  const bool first = microbatch == 0 && job_.optimizer.overlap_param_gather;
+  const bool last = microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
+  return first || last ? at_.plan->bucketed : at_.plan->plain;
+}
+
+BlockShape ModuleEmitter::ShapeOf(const Block& block) const {
+  BlockShape shape = at_.shape;
+  shape.block = block;
+  return shape;
+}
+
+SlotKey ModuleEmitter::Key(std::uint16_t what, std::size_t block, std::uint32_t extra) const {
+  return {.what = what,
+          .module = static_cast<std::uint16_t>(at_.module),
+          .chunk = 0,
+          .block = static_cast<std::uint16_t>(block),
+          .extra = extra};
+}
+
+namespace {
+
+/// Tells the blocks of a stage apart by what they span, whichever way the stage was cut.
+std::uint32_t Span(const Block& block, int first_layer) {
+  const std::uint32_t ends = (block.stem ? 1U : 0U) + (block.projector ? 2U : 0U) + (block.head ? 4U : 0U);
+  return (static_cast<std::uint32_t>(first_layer) << 3U) + ends;
+}
+
+}  // namespace
+
+Op ModuleEmitter::ComputeOp(const StepState& state, const BlockShape& shape, Action action, int microbatch,
+                            std::size_t block) {
+  const std::uint32_t work = works_.Get(at_.module, shape, action);
+  Op op{.kind = OpKind::kCompute, .detail = static_cast<std::uint8_t>(action)};
+  op.lane = writer_.ComputeLane();
+  op.module = static_cast<std::uint16_t>(at_.module);
+  op.microbatch = at_.first_microbatch < 0 ? -1 : microbatch;
+  op.step = static_cast<std::int16_t>(state.step);
+  op.block = static_cast<std::uint16_t>(block);
+  const AxisSet inner = works_.InnerAxes(work);
+  if (!inner.empty()) op.group = AxesGroup(inner);
+  return op;
+}
+
+std::uint32_t ModuleEmitter::AxesGroup(AxisSet axes) {
+  return writer_.Group({.kind = GroupRef::Kind::kAxes,
+                        .module = static_cast<std::uint16_t>(at_.module),
+                        .axes = axes});
+}
+
+Storage ModuleEmitter::ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch,
+                                         SizeId size) const {
+  return {.kind = kind,
+          .category = category,
+          .module = static_cast<std::uint16_t>(at_.module),
+          .microbatch = at_.first_microbatch < 0 ? -1 : microbatch,
+          .size = size};
+}
+
+std::vector<ValueId> ModuleEmitter::Parameters(const std::vector<int>& storages) const {
+  std::vector<ValueId> values;
+  for (const int storage : storages) values.push_back(parameters_[static_cast<std::size_t>(storage)]);
+  return values;
+}
+
+void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch, std::vector<ValueId>& produced) {
+  MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
+  const bool absent = module_.settings.backward == BackwardMode::kAbsent;
+  for (const BackwardBlock& backward : forward.backward) {
+    std::vector<ValueId>& saved = context.saved.emplace_back();
+    if (!backward.active || absent) continue;
+    BlockShape shape = ShapeOf(backward.block);
+    shape.recomputed_layers = backward.recomputed ? backward.block.num_layers : 0;
+    const std::uint16_t what = backward.recomputed ? kSlotCheckpoint : kSlotContext;
+    const base::Bytes bytes = backward.recomputed ? CheckpointBytes(shape) : ContextBytes(shape);
+    const SlotKey key = Key(what, static_cast<std::size_t>(backward.block.num_layers),
+                            Span(backward.block, backward.first_layer));
+    const ValueKind kind = backward.recomputed ? ValueKind::kCheckpoint : ValueKind::kContext;
+    saved.push_back(writer_.AddValue(ActivationStorage(kind, MemoryCategory::kActivations, microbatch,
+                                                       writer_.Size(key, bytes))));
+    produced.push_back(saved.back());
+    if (!backward.block.head) continue;
+    const SizeId logits = writer_.Size(Key(kSlotLogits), LogitBytes(shape));
+    context.logits =
+        writer_.AddValue(ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, microbatch, logits));
+    produced.push_back(*context.logits);
+  }
+}
+
+std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
+                                              const std::vector<ValueId>& inputs) {
+  const std::vector<ForwardBlock>& blocks = BlocksOf(microbatch);
+  contexts_[static_cast<std::size_t>(microbatch)] = {};
+  std::vector<ValueId> flowing = inputs;
+  std::optional<ValueId> output;
+  for (std::size_t index = 0; index < blocks.size(); ++index) {
+    const ForwardBlock& block = blocks[index];
+    const BlockShape shape = ShapeOf(block.block);
+    std::vector<ValueId> consumed = flowing;
+    const bool waits_for_all = index == 0 && microbatch == 0 && !job_.optimizer.overlap_param_gather;
+    const std::vector<ValueId> parameters = waits_for_all ? parameters_ : Parameters(block.parameters);
+    consumed.insert(consumed.end(), parameters.begin(), parameters.end());
+    std::vector<ValueId> produced;
+    output.reset();
+    if (!block.block.head) {
+      const bool leaves = index + 1 == blocks.size() && module_.kind != ModuleKind::kDecoder;
+      const SizeId size = writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
+                                           Span(block.block, block.first_layer)),
+                                       ActivationBytes(shape));
+      output = writer_.AddValue(ActivationStorage(
+          ValueKind::kActivation, leaves ? MemoryCategory::kBoundary : MemoryCategory::kActivations, microbatch,
+          size));
+      produced.push_back(*output);
+    }
+    SaveContexts(block, microbatch, produced);
+    Op op = ComputeOp(state, shape, Action::kForward, microbatch, index);
+    op.size = writer_.WorkSlot(Key(kSlotForward, static_cast<std::size_t>(block.block.num_layers),
+                                   Span(block.block, block.first_layer)),
+                               works_.Get(at_.module, shape, Action::kForward));
+    state.last_compute = writer_.Add(op, consumed, produced);
+    flowing.clear();
+    if (output) flowing.push_back(*output);
+  }
+  return output;
+}
+
+std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& block, int microbatch,
+                                         std::size_t index, std::vector<ValueId> consumed,
+                                         std::vector<ValueId> produced) {
+  BlockShape shape = ShapeOf(block.block);
+  shape.recomputed_layers = block.recomputed ? block.block.num_layers : 0;
+  const std::size_t layers = static_cast<std::size_t>(block.block.num_layers);
+  const std::uint32_t span = Span(block.block, block.first_layer);
+  const std::vector<ValueId> parameters = Parameters(block.parameters);
+  std::vector<ValueId>& saved = contexts_[static_cast<std::size_t>(microbatch)].saved[index];
+  if (block.recomputed) {
+    const SizeId size = writer_.Size(Key(kSlotContext, layers, span), ContextBytes(shape));
+    const ValueId context = writer_.AddValue(
+        ActivationStorage(ValueKind::kContext, MemoryCategory::kActivations, microbatch, size));
+    Op op = ComputeOp(state, shape, Action::kRecompute, microbatch, index);
+    op.size = writer_.WorkSlot(Key(kSlotRecompute, layers, span),
+                               works_.Get(at_.module, shape, Action::kRecompute));
+    std::vector<ValueId> read = saved;
+    // The layer is rebuilt right before its backward, so the gradient is waited for first.
+    read.insert(read.end(), consumed.begin(), consumed.end());
+    read.insert(read.end(), parameters.begin(), parameters.end());
+    writer_.Add(op, read, {context});
+    saved = {context};
+  }
+  consumed.insert(consumed.end(), saved.begin(), saved.end());
+  consumed.insert(consumed.end(), parameters.begin(), parameters.end());
+  if (block.needs_weight_gradient) {
+    for (const int bucket : block.parameters) {
+      ValueId& gradient = gradients_[static_cast<std::size_t>(bucket)];
+      consumed.push_back(gradient);
+      gradient = writer_.NextVersion(gradient);
+      produced.push_back(gradient);
+    }
+  }
+  shape.needs_input_gradient = block.needs_input_gradient;
+  shape.needs_weight_gradient = block.needs_weight_gradient;
+  Op op = ComputeOp(state, shape, Action::kBackward, microbatch, index);
+  op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span), works_.Get(at_.module, shape, Action::kBackward));
+  return writer_.Add(op, consumed, produced);
+}
+
+void ModuleEmitter::Backward(StepState& state, int microbatch, const std::vector<ValueId>& output_gradients,
+                             const std::vector<ValueId>& accumulated,
+                             const std::vector<ValueId>& input_gradients) {
+  if (!has_backward()) return;
+  std::vector<const BackwardBlock*> blocks;
+  for (const ForwardBlock& forward : BlocksOf(microbatch)) {
+    for (const BackwardBlock& backward : forward.backward) blocks.push_back(&backward);
+  }
+  MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
+  const bool overlaps = microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
+  std::vector<ValueId> flowing = output_gradients;
+  for (std::size_t index = blocks.size(); index-- > 0;) {
+    const BackwardBlock& block = *blocks[index];
+    if (!block.active) break;
+    const bool is_last = index == 0 || !blocks[index - 1]->active;
+    std::vector<ValueId> consumed = flowing;
+    if (block.block.head && context.logits) consumed.push_back(*context.logits);
+    std::vector<ValueId> produced;
+    if (is_last) {
+      consumed.insert(consumed.end(), accumulated.begin(), accumulated.end());
+      produced = input_gradients;
+    } else {
+      const BackwardBlock& before = *blocks[index - 1];
+      const SizeId size = writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(before.block.num_layers),
+                                           Span(before.block, before.first_layer)),
+                                       ActivationBytes(ShapeOf(before.block)));
+      produced.push_back(writer_.AddValue(
+          ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, microbatch, size)));
+      flowing = produced;
+    }
+    state.last_compute = AddBackward(state, block, microbatch, index, consumed, produced);
+    if (!overlaps || !block.needs_weight_gradient) continue;
+    for (auto bucket = block.finishes.rbegin(); bucket != block.finishes.rend(); ++bucket) {
+      ReduceBucket(state, *bucket, /*serial=*/false);
+    }
+  }
+}
+
+}  // namespace isthmus::plan

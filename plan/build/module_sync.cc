@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include "plan/build/module_emitter.h"
+
+// The step-level half of ModuleEmitter: parameters, gradient synchronisation, optimizer, offload.
+namespace isthmus::plan {
+namespace {
+
+constexpr AxisSet kShardAxes = kDpShard | kCp;
+constexpr AxisSet kAllAxes = kTp | kCp | kDp | kPp;
+
+}  // namespace
+
+base::Bytes ModuleEmitter::ParameterBytes(std::int64_t parameters) const {
+  return base::Bytes{parameters * BytesOf(module_.settings.precision).value()};
+}
+
+base::Bytes ModuleEmitter::GradientBytes(std::int64_t parameters) const {
+  return base::Bytes{parameters * BytesOf(module_.settings.gradient_dtype).value()};
+}
+
+void ModuleEmitter::AddPersistentStorage() {
+  const StagePlan& plan = *at_.plan;
+  const auto module = static_cast<std::uint16_t>(at_.module);
+  const auto add = [&](ValueKind kind, MemoryCategory category, int bucket, SizeId size) {
+    return writer_.AddValue({.kind = kind,
+                             .category = category,
+                             .persistent = true,
+                             .module = module,
+                             .bucket = bucket,
+                             .size = size});
+  };
+  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
+    const std::int64_t held = plan.buckets[bucket].parameters;
+    const int index = static_cast<int>(bucket);
+    parameters_.push_back(add(ValueKind::kParameter, MemoryCategory::kParameters, index,
+                              writer_.Size(Key(kSlotParameters, bucket), ParameterBytes(held))));
+    gradients_.push_back(add(ValueKind::kGradientBucket, MemoryCategory::kGradients, index,
+                             writer_.Size(Key(kSlotGradients, bucket), GradientBytes(held))));
+  }
+  if (plan.frozen_parameters > 0) {
+    parameters_.push_back(
+        add(ValueKind::kParameter, MemoryCategory::kParameters, -1,
+            writer_.Size(Key(kSlotParameters, plan.buckets.size()), ParameterBytes(plan.frozen_parameters))));
+  }
+  reduced_.assign(plan.buckets.size(), false);
+  if (!trained()) return;
+  // Adam: fp32 master weights and two moments, 12 B a parameter, over the shards. With fp32 working
+  // weights there is no separate master copy.
+  const std::int64_t per_parameter = module_.settings.precision == DType::kFp32 ? 8 : 12;
+  const std::int64_t owned = (plan.trained_parameters + shards() - 1) / shards();
+  optimizer_state_ = add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, -1,
+                         writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
+  const base::Bytes placeholders = PlaceholderBytes(ShapeOf(plan.whole));
+  if (module_.settings.backward == BackwardMode::kAbsent || placeholders.value() == 0) return;
+  writer_.AddStorage({.kind = ValueKind::kGradientBucket,
+                      .category = MemoryCategory::kPlaceholders,
+                      .persistent = true,
+                      .module = module,
+                      .size = writer_.Size(Key(kSlotPlaceholders), placeholders)});
+}
+
+ValueId ModuleEmitter::AddScalar() {
+  return writer_.AddValue({.kind = ValueKind::kScalar,
+                           .category = MemoryCategory::kWorkspace,
+                           .module = static_cast<std::uint16_t>(at_.module),
+                           .size = writer_.Size(Key(kSlotScalar), base::Bytes{4})});
+}
+
+ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSet axes, Purpose purpose,
+                                   const SlotKey& key, base::Bytes bytes, ValueId value, int bucket, bool serial) {
+  Op op{.kind = OpKind::kCollective, .detail = static_cast<std::uint8_t>(kind), .purpose = purpose};
+  op.group = AxesGroup(axes);
+  op.lane = writer_.CommunicatorLane(op.group);
+  op.module = static_cast<std::uint16_t>(at_.module);
+  op.step = static_cast<std::int16_t>(state.step);
+  op.size = writer_.Size(key, bytes);
+  op.block = static_cast<std::uint16_t>(bucket);
+  std::vector<ValueId> consumed{value};
+  if (serial && state.serial) consumed.push_back(*state.serial);
+  const ValueId after = writer_.NextVersion(value);
+  writer_.Add(op, consumed, {after});
+  if (serial) state.serial = after;
+  return after;
+}
+
+void ModuleEmitter::BeginStep(StepState& state) {
+  if (!trained()) return;
+  const StagePlan& plan = *at_.plan;
+  for (std::size_t bucket = 0; bucket < plan.buckets.size() && shards() > 1; ++bucket) {
+    parameters_[bucket] = Communicate(state, CollectiveKind::kAllGather, kShardAxes, Purpose::kParameterGather,
+                                      Key(kSlotGather, bucket), ParameterBytes(plan.buckets[bucket].parameters),
+                                      parameters_[bucket], static_cast<int>(bucket),
+                                      /*serial=*/!job_.optimizer.overlap_param_gather);
+  }
+  std::vector<ValueId> consumed = gradients_;
+  for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
+  AddOptimizerOp(state, OptimizerAction::kZero, consumed, gradients_);
+  reduced_.assign(plan.buckets.size(), false);
+}
+
+void ModuleEmitter::ReduceBucket(StepState& state, int bucket, bool serial) {
+  const auto at = static_cast<std::size_t>(bucket);
+  if (reduced_[at]) return;
+  reduced_[at] = true;
+  const std::int64_t held = at_.plan->buckets[at].parameters;
+  if (shards() > 1) {
+    gradients_[at] = Communicate(state, CollectiveKind::kReduceScatter, kShardAxes, Purpose::kGradientSync,
+                                 Key(kSlotReduceScatter, at), GradientBytes(held), gradients_[at], bucket, serial);
+  }
+  if (at_.dp_replica > 1) {
+    const std::int64_t owned = (held + shards() - 1) / shards();
+    gradients_[at] = Communicate(state, CollectiveKind::kAllReduce, kDpReplica, Purpose::kGradientSync,
+                                 Key(kSlotAllReduceReplicas, at), GradientBytes(owned), gradients_[at], bucket,
+                                 serial);
+  }
+}
+
+void ModuleEmitter::SyncGradients(StepState& state) {
+  if (!trained()) return;
+  for (int bucket = static_cast<int>(gradients_.size()) - 1; bucket >= 0; --bucket) {
+    ReduceBucket(state, bucket, /*serial=*/true);
+  }
+  const bool sums_replicated = module_.settings.sequence_parallel && at_.tp > 1 && at_.plan->replicated_parameters > 0;
+  const auto reduce_all = [&](const GroupRef& group, std::uint16_t slot, base::Bytes bytes) {
+    Op op{.kind = OpKind::kCollective,
+          .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
+          .purpose = Purpose::kGradientSync};
+    op.group = writer_.Group(group);
+    op.lane = writer_.CommunicatorLane(op.group);
+    op.module = static_cast<std::uint16_t>(at_.module);
+    op.step = static_cast<std::int16_t>(state.step);
+    op.size = writer_.Size(Key(slot), bytes);
+    std::vector<ValueId> consumed = gradients_;
+    if (state.serial) consumed.push_back(*state.serial);
+    for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
+    writer_.Add(op, consumed, gradients_);
+    state.serial = gradients_.back();
+  };
+  const auto module = static_cast<std::uint16_t>(at_.module);
+  if (sums_replicated) {
+    reduce_all({.kind = GroupRef::Kind::kAxes, .module = module, .axes = kTp}, kSlotReplicatedGradients,
+               GradientBytes(at_.plan->replicated_parameters));
+  }
+  if (at_.embedding_is_shared && (at_.plan->whole.stem || at_.plan->whole.head)) {
+    const Transformer& t = module_.transformer;
+    const std::int64_t embedding = PaddedVocabulary(t.vocab_size, at_.tp) / at_.tp * t.hidden;
+    reduce_all({.kind = GroupRef::Kind::kEmbedding, .module = module}, kSlotEmbeddingGradients,
+               GradientBytes(embedding));
+  }
+}
+
+std::uint32_t ModuleEmitter::AddOptimizerOp(StepState& state, OptimizerAction action,
+                                            const std::vector<ValueId>& consumed,
+                                            const std::vector<ValueId>& produced) {
+  const std::int64_t held = at_.plan->trained_parameters;
+  const std::int64_t owned = (held + shards() - 1) / shards();
+  Op op{.kind = OpKind::kOptimizer, .detail = static_cast<std::uint8_t>(action), .purpose = Purpose::kOptimizer};
+  op.lane = writer_.ComputeLane();
+  op.module = static_cast<std::uint16_t>(at_.module);
+  op.step = static_cast<std::int16_t>(state.step);
+  op.size = writer_.WorkSlot(Key(kSlotOptimizer, static_cast<std::size_t>(action)),
+                             works_.GetOptimizer(at_.module, module_.settings, held, owned, action));
+  return writer_.Add(op, consumed, produced);
+}
+
+ValueId ModuleEmitter::Norm(StepState& state) {
+  const ValueId squared = AddScalar();
+  AddOptimizerOp(state, OptimizerAction::kNorm, gradients_, {squared});
+  if (at_.module_ranks == 1) return squared;
+  return Communicate(state, CollectiveKind::kAllReduce, kAllAxes, Purpose::kScalars, Key(kSlotScalar),
+                     base::Bytes{4}, squared, 0, /*serial=*/false);
+}
+
+ValueId ModuleEmitter::CheckOverflow(StepState& state) {
+  const ValueId found_inf = AddScalar();
+  AddOptimizerOp(state, OptimizerAction::kCheck, gradients_, {found_inf});
+  return found_inf;
+}
+
+void ModuleEmitter::Optimize(StepState& state, const std::vector<ValueId>& predicates) {
+  if (!trained()) return;
+  std::vector<ValueId> consumed = gradients_;
+  consumed.insert(consumed.end(), predicates.begin(), predicates.end());
+  for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
+  AddOptimizerOp(state, OptimizerAction::kClip, consumed, gradients_);
+
+  consumed = gradients_;
+  consumed.insert(consumed.end(), predicates.begin(), predicates.end());
+  consumed.push_back(*optimizer_state_);
+  optimizer_state_ = writer_.NextVersion(*optimizer_state_);
+  std::vector<ValueId> produced{*optimizer_state_};
+  for (std::size_t bucket = 0; bucket < gradients_.size(); ++bucket) {
+    consumed.push_back(parameters_[bucket]);
+    parameters_[bucket] = writer_.NextVersion(parameters_[bucket]);
+    produced.push_back(parameters_[bucket]);
+  }
+  AddOptimizerOp(state, OptimizerAction::kStep, consumed, produced);
+}
+
+void ModuleEmitter::Offload(StepState& state, CopyDirection direction, const std::vector<ValueId>& after) {
+  Op op{.kind = OpKind::kCopy, .detail = static_cast<std::uint8_t>(direction), .purpose = Purpose::kOffload};
+  op.lane = writer_.CopyLane(direction);
+  op.module = static_cast<std::uint16_t>(at_.module);
+  op.step = static_cast<std::int16_t>(state.step);
+  op.size = writer_.Size(Key(kSlotOffload),
+                         ParameterBytes(at_.plan->trained_parameters + at_.plan->frozen_parameters));
+  std::vector<ValueId> consumed = parameters_;
+  consumed.insert(consumed.end(), after.begin(), after.end());
+  for (ValueId& parameter : parameters_) parameter = writer_.NextVersion(parameter);
+  writer_.Add(op, consumed, parameters_);
+}
+
+}  // namespace isthmus::plan

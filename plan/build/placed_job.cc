@@ -1,0 +1,198 @@
+#include "plan/build/placed_job.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "plan/schedule/graph_aware.h"
+
+namespace isthmus::plan {
+namespace {
+
+const Module& ModuleOf(const Job& job, int module) { return job.modules[static_cast<std::size_t>(module)]; }
+
+/// First layer of every stage, then the end.
+std::vector<int> SplitLayers(int num_layers, int num_stages, const std::vector<int>& given) {
+  std::vector<int> first{0};
+  for (int stage = 0; stage < num_stages; ++stage) {
+    const int even = num_layers / num_stages + (stage < num_layers % num_stages ? 1 : 0);
+    first.push_back(first.back() + (given.empty() ? even : given[static_cast<std::size_t>(stage)]));
+  }
+  ISTHMUS_CHECK(first.back() == num_layers, "stage layers sum to {}, module has {}", first.back(), num_layers);
+  return first;
+}
+
+bool EncoderTrains(const Module& encoder) {
+  if (!encoder.settings.frozen) return true;
+  const auto& projector = encoder.projector;
+  return projector && projector->place == Projector::Place::kWithEncoder && !projector->frozen;
+}
+
+/// The projector that runs with the LLM, if any.
+const Projector* LlmProjector(const Job& job, int* encoder_of_projector) {
+  const Projector* found = nullptr;
+  for (const Edge& edge : job.edges) {
+    const auto& projector = ModuleOf(job, edge.from).projector;
+    if (!projector || projector->place != Projector::Place::kWithLlm) continue;
+    if (found != nullptr) {
+      throw base::Error("more than one projector with: llm is known but not built yet; use with: encoder");
+    }
+    found = &*projector;
+    *encoder_of_projector = edge.from;
+  }
+  return found;
+}
+
+/// Encoder width at the boundary before its projector: pixel shuffle widens as it thins out tokens.
+std::int64_t ShuffledWidth(const Module& encoder) {
+  return encoder.transformer.hidden * encoder.tokens_per_sample / std::max<std::int64_t>(encoder.llm_tokens_per_sample, 1);
+}
+
+std::int64_t BoundaryWidth(const Job& job, int encoder) {
+  const Module& module = ModuleOf(job, encoder);
+  const bool with_encoder = module.projector && module.projector->place == Projector::Place::kWithEncoder;
+  return with_encoder ? ModuleOf(job, job.decoder()).transformer.hidden : ShuffledWidth(module);
+}
+
+StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& placed, int stage,
+                          bool trained_upstream) {
+  const Module& module = ModuleOf(job, module_index);
+  const bool decoder = module.kind == ModuleKind::kDecoder;
+  const int num_stages = static_cast<int>(placed.first_layer.size()) - 1;
+  const auto at = static_cast<std::size_t>(stage);
+  StageRequest request{.module = &module,
+                       .first_layer = placed.first_layer[at],
+                       .trained_upstream = trained_upstream,
+                       .tp = placed.grid.size(Axis::kTp),
+                       .block_layers = job.schedule.block_layers};
+  request.block.num_layers = placed.first_layer[at + 1] - placed.first_layer[at];
+  request.block.stem = stage == 0 && (decoder || module.input_width > 0);
+  request.block.head = decoder && stage + 1 == num_stages;
+  int encoder = -1;
+  if (decoder && stage == 0) {
+    request.projector = LlmProjector(job, &encoder);
+  } else if (!decoder && stage + 1 == num_stages && module.projector &&
+             module.projector->place == Projector::Place::kWithEncoder) {
+    request.projector = &*module.projector;
+    encoder = module_index;
+  }
+  if (request.projector != nullptr) {
+    request.block.projector = true;
+    request.projector_in = ShuffledWidth(ModuleOf(job, encoder));
+    request.projector_out = ModuleOf(job, job.decoder()).transformer.hidden;
+  }
+  const std::int64_t dp = placed.grid.size(kDp) * placed.grid.size(Axis::kCp);
+  const bool overlaps = job.optimizer.overlap_grad_reduce || job.optimizer.overlap_param_gather;
+  if (overlaps && dp > 1) {
+    const std::int64_t given = job.optimizer.bucket_parameters;
+    request.bucket_parameters = given > 0 ? given : std::max<std::int64_t>(40'000'000, 1'000'000 * dp);
+  }
+  return request;
+}
+
+std::vector<StagePlan> PlanStages(const Job& job, int module_index, const PlacedModule& placed) {
+  bool trained_before = false;
+  if (module_index == job.decoder()) {
+    for (const Edge& edge : job.edges) trained_before = trained_before || EncoderTrains(ModuleOf(job, edge.from));
+  }
+  std::vector<StagePlan> stages;
+  for (std::size_t stage = 0; stage + 1 < placed.first_layer.size(); ++stage) {
+    stages.push_back(PlanStage(RequestStage(job, module_index, placed, static_cast<int>(stage), trained_before)));
+    trained_before = trained_before || stages.back().trained_parameters > 0;
+  }
+  return stages;
+}
+
+Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, const Edge& edge) {
+  const Module& encoder = ModuleOf(job, edge.from);
+  BoundaryTokens tokens{.tokens_per_sample = encoder.llm_tokens_per_sample,
+                        .samples_per_microbatch = job.workload.microbatch_size,
+                        .num_microbatches = job.num_microbatches(),
+                        .width = BoundaryWidth(job, edge.from)};
+  tokens.span_tokens = encoder.span_tokens * encoder.llm_tokens_per_sample / encoder.tokens_per_sample;
+  const Grid& from = modules[static_cast<std::size_t>(edge.from)].grid;
+  const Grid& to = modules[static_cast<std::size_t>(edge.to)].grid;
+  if (job.placement == Placement::kColocated) return BuildColocatedBoundary(from, to, tokens, job.num_ranks);
+  if (job.placement == Placement::kNonColocated) return BuildNonColocatedBoundary(from, to, tokens, job.num_ranks);
+  Boundary local{.width = tokens.width};
+  local.tokens_forward = tokens.tokens_per_sample * job.workload.global_batch;
+  return local;
+}
+
+}  // namespace
+
+bool PlacedJob::needs_input_gradient(int module, int stage) const {
+  const StagePlan& plan = stages[static_cast<std::size_t>(module)][static_cast<std::size_t>(stage)];
+  return plan.plain.front().backward.front().needs_input_gradient;
+}
+
+bool PlacedJob::edge_has_gradient(int edge) const {
+  return EncoderTrains(ModuleOf(*job, job->edges[static_cast<std::size_t>(edge)].from));
+}
+
+PlacedJob Place(const Job& job) {
+  PlacedJob placed{.job = &job};
+  const int decoder = job.decoder();
+  const Layout& llm = *ModuleOf(job, decoder).layout;
+  const Grid llm_grid(llm, ModuleOf(job, decoder).settings.optimizer_instances);
+  for (std::size_t index = 0; index < job.modules.size(); ++index) {
+    const Module& module = job.modules[index];
+    const int instances = module.settings.optimizer_instances;
+    const Grid grid = static_cast<int>(index) == decoder ? llm_grid
+                      : module.layout                    ? Grid(*module.layout, instances)
+                                                         : Grid(llm, instances).StageView(0);
+    PlacedModule& entry = placed.modules.emplace_back(PlacedModule{.module = module, .grid = grid});
+    const std::vector<int> given = module.layout ? module.layout->stage_layers : std::vector<int>{};
+    entry.first_layer = SplitLayers(module.transformer.num_layers, grid.size(Axis::kPp), given);
+    placed.stages.push_back(PlanStages(job, static_cast<int>(index), entry));
+    for (const StagePlan& stage : placed.stages.back()) {
+      entry.rank_parameters.push_back(stage.trained_parameters + stage.frozen_parameters);
+    }
+  }
+  for (const Edge& edge : job.edges) placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
+  std::vector<int> num_stages;
+  for (const auto& stages : placed.stages) num_stages.push_back(static_cast<int>(stages.size()));
+  placed.warmup = WarmupDepths(num_stages, job.edges, job.schedule.warmup_rule);
+  return placed;
+}
+
+BlockShape ShapeOnRank(const PlacedJob& placed, int module_index, base::Rank rank) {
+  const Job& job = *placed.job;
+  const Module& module = ModuleOf(job, module_index);
+  const Grid& grid = placed.modules[static_cast<std::size_t>(module_index)].grid;
+  BlockShape shape{.module = &module, .tp = grid.size(Axis::kTp)};
+  const std::int64_t mbs = job.workload.microbatch_size;
+  int encoder = module_index;
+  if (module.kind == ModuleKind::kDecoder) {
+    shape.cp = grid.size(Axis::kCp);
+    shape.tokens = mbs * job.workload.sequence_length / shape.cp;
+    shape.span = job.workload.sequence_length;
+    shape.projector = LlmProjector(job, &encoder);
+    if (shape.projector == nullptr) return shape;
+    shape.projector_tokens = mbs * ModuleOf(job, encoder).llm_tokens_per_sample;
+  } else {
+    std::int64_t llm_tokens = mbs * module.llm_tokens_per_sample;
+    for (std::size_t edge = 0; edge < job.edges.size(); ++edge) {
+      if (job.edges[edge].from != module_index || placed.boundaries[edge].ranks.empty()) continue;
+      shape.cp = grid.size(Axis::kCp);
+      // All ranks of a lane run the lane's tokens, also on stages that hold no output.
+      const int lane = grid.IndexIn(rank, kDp);
+      const base::Rank holder = SourceLeaders(grid)[static_cast<std::size_t>(lane)];
+      llm_tokens = placed.boundaries[edge].ranks[holder.index()].held_forward.size();
+    }
+    shape.tokens = llm_tokens * module.tokens_per_sample / module.llm_tokens_per_sample;
+    shape.span = module.span_tokens;
+    shape.projector = module.projector ? &*module.projector : nullptr;
+    shape.projector_tokens = llm_tokens;
+  }
+  if (shape.projector != nullptr) {
+    shape.projector_in = ShuffledWidth(ModuleOf(job, encoder));
+    shape.projector_out = ModuleOf(job, job.decoder()).transformer.hidden;
+  }
+  return shape;
+}
+
+}  // namespace isthmus::plan

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/boundary/boundary.h"
+#include "plan/build/stage_plan.h"
+#include "plan/job.h"
+#include "plan/layout/grid.h"
+#include "plan/program/program.h"
+
+namespace isthmus::plan {
+
+/// A job with its modules laid over ranks: grids, layer splits, stage plans, boundaries. What the
+/// emitters read; made once per program.
+struct PlacedJob {
+  const Job* job = nullptr;
+  std::vector<PlacedModule> modules;
+  std::vector<std::vector<StagePlan>> stages;  // by module and stage
+  std::vector<Boundary> boundaries;            // by edge
+  std::vector<std::vector<int>> warmup;        // by module and stage: depth of the graph-aware 1F1B
+
+  int num_stages(int module) const { return static_cast<int>(stages[static_cast<std::size_t>(module)].size()); }
+  /// Whether a gradient crosses from `stage` to the stage (or module) in front of it.
+  bool needs_input_gradient(int module, int stage) const;
+  /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is sent.
+  bool edge_has_gradient(int edge) const;
+};
+
+PlacedJob Place(const Job& job);
+
+/// What the ops of a module's microbatch (colocated encoders: of the window) on `rank` depend on.
+BlockShape ShapeOnRank(const PlacedJob& placed, int module, base::Rank rank);
+
+}  // namespace isthmus::plan

@@ -1,0 +1,285 @@
+#include "plan/build/rank_emitter.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace isthmus::plan {
+
+RankEmitter::RankEmitter(const PlacedJob& placed, WorkPool& works, base::Rank rank)
+    : placed_(placed), job_(*placed.job), works_(works), rank_(rank), writer_("") {
+  AddStations(rank);
+}
+
+void RankEmitter::AddStations(base::Rank rank) {
+  stations_.reserve(job_.modules.size());
+  for (std::size_t index = 0; index < job_.modules.size(); ++index) {
+    const PlacedModule& placed = placed_.modules[index];
+    if (!placed.grid.contains(rank)) continue;
+    const int module = static_cast<int>(index);
+    const int stage = placed.grid.Coordinate(rank, Axis::kPp);
+    const int num_stages = placed_.num_stages(module);
+    const bool window = job_.placement == Placement::kColocated && module != job_.decoder();
+    const BlockShape shape = ShapeOnRank(placed_, module, rank);
+    const int num_microbatches = window ? 1 : static_cast<int>(job_.num_microbatches());
+    const StageOnRank at{.module = module,
+                         .stage = stage,
+                         .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
+                         .shape = shape,
+                         .num_microbatches = num_microbatches,
+                         .first_microbatch = window ? -1 : 0,
+                         .tp = placed.grid.size(Axis::kTp),
+                         .module_ranks = placed.grid.num_ranks(),
+                         .dp_shard = placed.grid.size(Axis::kDpShard) * placed.grid.size(Axis::kCp),
+                         .dp_replica = placed.grid.size(Axis::kDpReplica),
+                         .embedding_is_shared = placed.module.transformer.tied_embeddings && num_stages > 1};
+    const auto count = static_cast<std::size_t>(num_microbatches);
+    stations_.push_back({.module = module,
+                         .stage = stage,
+                         .num_stages = num_stages,
+                         .emitter = ModuleEmitter(writer_, works_, job_, at),
+                         .inputs = std::vector<std::vector<ValueId>>(count),
+                         .outputs = std::vector<std::optional<ValueId>>(count),
+                         .output_gradients = std::vector<std::vector<ValueId>>(count),
+                         .input_gradients = std::vector<std::vector<ValueId>>(count)});
+  }
+}
+
+RankEmitter::Station* RankEmitter::StationOf(int module) {
+  for (Station& station : stations_) {
+    if (station.module == module) return &station;
+  }
+  return nullptr;
+}
+
+std::string RankEmitter::RoleName() const {
+  std::string name;
+  for (const Station& station : stations_) {
+    if (!name.empty()) name += " ";
+    name += fmt::format("{}.{}", job_.modules[static_cast<std::size_t>(station.module)].name, station.stage);
+  }
+  for (const Boundary& boundary : placed_.boundaries) {
+    if (boundary.ranks.empty() || boundary.colocated) continue;
+    const RankBoundary& here = boundary.ranks[rank_.index()];
+    if (here.source_leader || here.destination_leader) return name + " leader";
+  }
+  return name;
+}
+
+EmittedRank RankEmitter::Emit() {
+  for (int step = 0; step < job_.num_steps; ++step) {
+    state_ = {.step = step};
+    for (Station& station : stations_) station.emitter.BeginStep(state_);
+    state_.serial.reset();
+    switch (job_.placement) {
+      case Placement::kHomogeneous: EmitHomogeneousStep(); break;
+      case Placement::kColocated: EmitThreePhaseStep(); break;
+      case Placement::kNonColocated: EmitNonColocatedStep(); break;
+    }
+    FinishStep();
+  }
+  Role role = writer_.TakeRole();
+  role.name = RoleName();
+  for (const Station& station : stations_) {
+    role.stages.push_back({.module = static_cast<std::uint16_t>(station.module),
+                           .stage = static_cast<std::uint16_t>(station.stage)});
+  }
+  return {std::move(role), writer_.TakeTable()};
+}
+
+void RankEmitter::EmitHomogeneousStep() {
+  Station& llm = *StationOf(job_.decoder());
+  RunPipeline(llm, llm.num_stages - 1 - llm.stage);
+}
+
+void RankEmitter::EmitNonColocatedStep() {
+  ISTHMUS_CHECK(stations_.size() == 1, "rank {} holds {} modules of a non-colocated job", rank_.value(),
+                stations_.size());
+  Station& station = stations_.front();
+  RunPipeline(station, placed_.warmup[static_cast<std::size_t>(station.module)][static_cast<std::size_t>(station.stage)]);
+}
+
+void RankEmitter::EmitThreePhaseStep() {
+  // Phase 1: every encoder over the whole window, while its collectives have all its ranks at hand.
+  for (std::size_t edge = 0; edge < job_.edges.size(); ++edge) {
+    Station& encoder = *StationOf(job_.edges[edge].from);
+    RunExchange(encoder, {.receive_forward = 0});
+    Forward(encoder, 0);
+    RunExchange(encoder, {.send_forward = 0});
+    std::vector<ValueId> held;
+    if (encoder.stage + 1 == encoder.num_stages) held.push_back(*encoder.outputs[0]);
+    window_[static_cast<int>(edge)] = RunBoundarySteps(static_cast<int>(edge), Way::kForward, held, -1);
+    window_gradient_[static_cast<int>(edge)].reset();
+    if (job_.modules[static_cast<std::size_t>(encoder.module)].settings.offload_parameters) {
+      encoder.emitter.Offload(state_, CopyDirection::kToHost, LastProduced());
+    }
+  }
+  // Phase 2: the LLM's 1F1B on detached tensors.
+  Station& llm = *StationOf(job_.decoder());
+  RunPipeline(llm, llm.num_stages - 1 - llm.stage);
+  // Phase 3: encoder backward, once.
+  for (std::size_t index = job_.edges.size(); index-- > 0;) {
+    const int edge = static_cast<int>(index);
+    Station& encoder = *StationOf(job_.edges[index].from);
+    if (!placed_.edge_has_gradient(edge)) continue;
+    std::vector<ValueId> held;
+    if (window_gradient_[edge]) held.push_back(*window_gradient_[edge]);
+    const std::vector<ValueId> gradient = RunBoundarySteps(edge, Way::kBackward, held, -1);
+    if (encoder.stage + 1 == encoder.num_stages) encoder.output_gradients[0] = gradient;
+    RunExchange(encoder, {.receive_backward = 0});
+    Backward(encoder, 0);
+    RunExchange(encoder, {.send_backward = 0});
+  }
+}
+
+void RankEmitter::RunPipeline(Station& station, int warmup_depth) {
+  const int num_microbatches = static_cast<int>(job_.num_microbatches());
+  const std::vector<PipelineCall> calls = OneForwardOneBackward(warmup_depth, num_microbatches);
+  for (const PipelineCall& call : calls) {
+    switch (call.kind) {
+      case PipelineCall::Kind::kExchange: RunExchange(station, call); break;
+      case PipelineCall::Kind::kForward: Forward(station, call.microbatch); break;
+      case PipelineCall::Kind::kBackward: Backward(station, call.microbatch); break;
+    }
+    const bool last_forward = call.kind == PipelineCall::Kind::kForward && call.microbatch + 1 == num_microbatches;
+    if (!last_forward || job_.placement != Placement::kColocated) continue;
+    // Cooldown begins: parameters that went to the host come back beside it.
+    for (Station& other : stations_) {
+      const bool offloaded = job_.modules[static_cast<std::size_t>(other.module)].settings.offload_parameters;
+      if (offloaded && other.module != station.module) {
+        other.emitter.Offload(state_, CopyDirection::kToDevice, LastProduced());
+      }
+    }
+  }
+}
+
+void RankEmitter::Forward(Station& station, int microbatch) {
+  const auto at = static_cast<std::size_t>(microbatch);
+  std::vector<ValueId> inputs = station.inputs[at];
+  const bool first_llm_stage = station.module == job_.decoder() && station.stage == 0;
+  for (std::size_t edge = 0; first_llm_stage && edge < job_.edges.size(); ++edge) {
+    if (job_.placement == Placement::kHomogeneous) {
+      Station& encoder = *StationOf(job_.edges[edge].from);
+      Forward(encoder, microbatch);
+      inputs.push_back(*encoder.outputs[at]);
+    } else if (job_.placement == Placement::kColocated) {
+      const std::vector<ValueId>& window = window_[static_cast<int>(edge)];
+      inputs.insert(inputs.end(), window.begin(), window.end());
+    }
+  }
+  station.outputs[at] = station.emitter.Forward(state_, microbatch, inputs);
+}
+
+std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
+  std::vector<ValueId> gradients;
+  for (std::size_t index = 0; index < job_.edges.size(); ++index) {
+    const int edge = static_cast<int>(index);
+    if (!placed_.edge_has_gradient(edge)) continue;
+    std::optional<ValueId>& window = window_gradient_[edge];
+    const bool colocated = job_.placement == Placement::kColocated;
+    if (colocated && window) {
+      window = writer_.NextVersion(*window);
+      gradients.push_back(*window);
+      continue;
+    }
+    const Boundary& boundary = placed_.boundaries[index];
+    const Module& encoder = job_.modules[static_cast<std::size_t>(job_.edges[index].from)];
+    const std::int64_t tokens = boundary.ranks.empty()
+                                    ? job_.workload.microbatch_size * encoder.llm_tokens_per_sample
+                                    : boundary.ranks[rank_.index()].held_backward.size();
+    const SlotKey key{.what = kSlotBoundary, .module = static_cast<std::uint16_t>(edge), .extra = 1};
+    const ValueId gradient = writer_.AddValue(BoundaryStorage(
+        edge, Way::kBackward, colocated ? -1 : microbatch, writer_.Size(key, BoundaryBytes(edge, tokens))));
+    if (colocated) window = gradient;
+    gradients.push_back(gradient);
+  }
+  return gradients;
+}
+
+void RankEmitter::Backward(Station& station, int microbatch) {
+  const auto at = static_cast<std::size_t>(microbatch);
+  const bool decoder = station.module == job_.decoder();
+  std::vector<ValueId> accumulated;
+  std::vector<ValueId> produced;
+  if (decoder && station.stage == 0) {
+    for (auto& [edge, gradient] : window_gradient_) {
+      if (gradient) accumulated.push_back(*gradient);
+    }
+    produced = NewBoundaryGradients(microbatch);
+  } else if (station.stage > 0 && placed_.needs_input_gradient(station.module, station.stage) &&
+             station.emitter.has_backward()) {
+    const SlotKey key{.what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = 1};
+    produced.push_back(writer_.AddValue({.kind = ValueKind::kGradient,
+                                         .module = static_cast<std::uint16_t>(station.module),
+                                         .microbatch = microbatch,
+                                         .size = writer_.Size(key, station.emitter.input_bytes())}));
+  }
+  station.emitter.Backward(state_, microbatch, station.output_gradients[at], accumulated, produced);
+  station.input_gradients[at] = produced;
+  if (!decoder || station.stage > 0 || job_.placement != Placement::kHomogeneous) return;
+  std::size_t next = produced.size();
+  for (std::size_t index = job_.edges.size(); index-- > 0;) {
+    if (!placed_.edge_has_gradient(static_cast<int>(index))) continue;
+    Station& encoder = *StationOf(job_.edges[index].from);
+    encoder.output_gradients[at] = {produced[--next]};
+    Backward(encoder, microbatch);
+  }
+}
+
+std::vector<ValueId> RankEmitter::LastProduced() const {
+  if (state_.last_compute == kNone32) return {};
+  const Role& role = writer_.role();
+  const auto produced = role.produced_by(role.ops[state_.last_compute]);
+  return produced.empty() ? std::vector<ValueId>{} : std::vector<ValueId>{produced.front()};
+}
+
+void RankEmitter::FinishStep() {
+  if (state_.last_compute != kNone32) writer_.Flag(state_.last_compute, kEndsBackward);
+  const std::vector<ValueId> after_model = LastProduced();
+  for (auto station = stations_.rbegin(); station != stations_.rend(); ++station) {
+    station->emitter.SyncGradients(state_);
+  }
+  std::vector<ValueId> predicates;
+  const auto over_world = [&](const std::vector<ValueId>& consumed, std::uint16_t extra) {
+    const ValueId result = stations_.front().emitter.AddScalar();
+    predicates.push_back(result);
+    if (job_.num_ranks == 1) return;
+    Op op{.kind = OpKind::kCollective,
+          .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
+          .purpose = Purpose::kScalars};
+    op.group = writer_.Group({.kind = GroupRef::Kind::kWorld});
+    op.lane = writer_.CommunicatorLane(op.group);
+    op.step = static_cast<std::int16_t>(state_.step);
+    op.size = writer_.Size({.what = kSlotScalar, .module = 0xffffU, .extra = extra}, base::Bytes{8});
+    writer_.Add(op, consumed, {result});
+  };
+  over_world(after_model, 0);  // valid tokens: every module divides by the same count
+  if (job_.num_ranks == 1) predicates.clear();
+  std::vector<ValueId> norms;
+  std::vector<ValueId> overflows;
+  for (Station& station : stations_) {
+    if (!station.emitter.trained()) continue;
+    const bool fp16 = job_.modules[static_cast<std::size_t>(station.module)].settings.precision == DType::kFp16;
+    if (fp16) overflows.push_back(station.emitter.CheckOverflow(state_));
+    if (job_.optimizer.clip_gradients) norms.push_back(station.emitter.Norm(state_));
+  }
+  const bool any_fp16 = std::any_of(job_.modules.begin(), job_.modules.end(), [](const Module& module) {
+    return module.settings.precision == DType::kFp16;
+  });
+  // All agree on found_inf and on the norm before anybody may skip or scale.
+  if (any_fp16) {
+    if (job_.num_ranks == 1) predicates.insert(predicates.end(), overflows.begin(), overflows.end());
+    else over_world(overflows, 1);
+  }
+  if (job_.optimizer.clip_gradients && job_.modules.size() > 1 && job_.num_ranks > 1) {
+    over_world(norms, 2);
+  } else {
+    predicates.insert(predicates.end(), norms.begin(), norms.end());
+  }
+  for (Station& station : stations_) station.emitter.Optimize(state_, predicates);
+  if (writer_.num_ops() > 0) writer_.Flag(writer_.num_ops() - 1, kEndsStep);
+}
+
+}  // namespace isthmus::plan

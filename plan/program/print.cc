@@ -1,0 +1,56 @@
+#include "plan/program/print.h"
+
+#include <fmt/format.h>
+
+namespace isthmus::plan {
+namespace {
+
+const char* ActionText(Action action) {
+  switch (action) {
+    case Action::kForward: return "forward";
+    case Action::kBackward: return "backward";
+    case Action::kBackwardInput: return "backward-input";
+    case Action::kBackwardWeight: return "backward-weight";
+    case Action::kRecompute: return "recompute";
+  }
+  return "";
+}
+
+const char* OptimizerText(OptimizerAction action) {
+  switch (action) {
+    case OptimizerAction::kZero: return "zero gradients";
+    case OptimizerAction::kNorm: return "gradient norm";
+    case OptimizerAction::kCheck: return "overflow check";
+    case OptimizerAction::kClip: return "clip gradients";
+    case OptimizerAction::kStep: return "optimizer step";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Describe(const Program& program, const Role& role, const Op& op) {
+  const std::string& module = program.modules[op.module].module.name;
+  const std::string microbatch = op.microbatch < 0 ? "" : fmt::format(" mb{}", op.microbatch);
+  switch (op.kind) {
+    case OpKind::kCompute:
+      return fmt::format("{} {}{} block {}", ActionText(op.action()), module, microbatch, op.block);
+    case OpKind::kCollective: {
+      const char* purpose = ToText(op.purpose);
+      return fmt::format("{} {} {}{}", ToText(op.collective()), purpose, module, microbatch);
+    }
+    case OpKind::kP2P: {
+      int sends = 0;
+      for (const Transfer& transfer : role.transfers_of(op)) sends += transfer.sends ? 1 : 0;
+      return fmt::format("{} exchange{}: {} out, {} in", ToText(op.purpose), microbatch, sends,
+                         op.num_transfers - sends);
+    }
+    case OpKind::kCopy:
+      return fmt::format("copy {} parameters {}", module,
+                         op.copy() == CopyDirection::kToHost ? "to host" : "to device");
+    case OpKind::kOptimizer: return fmt::format("{} {}", OptimizerText(op.optimizer()), module);
+  }
+  return "";
+}
+
+}  // namespace isthmus::plan

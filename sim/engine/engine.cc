@@ -1,0 +1,376 @@
+#include "sim/engine/engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/sim_time.h"
+#include "base/units.h"
+
+namespace isthmus::sim {
+namespace {
+
+constexpr std::size_t kEventPortion = 1U << 14U;
+
+bool IsMatched(const plan::Op& op) {
+  return op.group != plan::kNone32 && (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kCollective);
+}
+
+}  // namespace
+
+Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
+    : lowered_(lowered),
+      options_(std::move(options)),
+      port_(std::move(port)),
+      classes_(lowered.classes.size()),
+      meetings_(lowered.communicators.size() * 2),
+      running_op_(lowered.classes.size(), 0) {
+  for (const int cores : options_.sharing.cores_of_device) devices_.emplace_back(cores);
+  result_.step_end_ps.assign(static_cast<std::size_t>(lowered.program->num_steps), 0);
+  result_.times.resize(classes_.size());
+  for (std::uint32_t cls = 0; cls < classes_.size(); ++cls) {
+    const Variant& here = variant(cls);
+    const auto pending = here.graph->num_prerequisites();
+    const std::size_t num_ops = here.ops->ops.size();
+    classes_[cls].pending.assign(pending.begin(), pending.end());
+    classes_[cls].posted.assign(num_ops, false);
+    classes_[cls].started.assign(here.ops->transfers.size(), false);
+    result_.times[cls].start_ps.assign(num_ops, 0);
+    result_.times[cls].end_ps.assign(num_ops, 0);
+    result_.times[cls].transfer_end_ps.assign(here.ops->transfers.size(), -1);
+  }
+  events_.reserve(kEventPortion);
+}
+
+EngineResult Engine::Run() {
+  Prime();
+  Drain(0);
+  while (!heap_.empty()) {
+    const auto entry = heap_.Pop();
+    const Payload& what = entry.payload;
+    const std::int64_t now = entry.time_ps;
+    switch (what.what) {
+      case What::kOpEnd:
+        Complete(what.a, what.b, result_.times[what.a].start_ps[what.b], result_.times[what.a].start_ps[what.b], now);
+        break;
+      case What::kGroupEnd: EndMeeting(what.a, now); break;
+      case What::kTransferEnd: EndTransfer(what.a, what.b, now); break;
+      case What::kRelease: Release(what.a, what.b, now); break;
+      case What::kPiece: Piece(what.a, what.c, what.b, now); break;
+      case What::kGroupPiece: GroupPiece(what.a, what.b, now); break;
+      case What::kDevice: OnDevice(what.a, what.b, now); break;
+    }
+    Drain(now);
+  }
+  Flush();
+  ExplainDeadlock();
+  return std::move(result_);
+}
+
+void Engine::Prime() {
+  for (std::uint32_t cls = 0; cls < classes_.size(); ++cls) {
+    const std::vector<std::uint16_t>& pending = classes_[cls].pending;
+    for (std::uint32_t op = 0; op < pending.size(); ++op) {
+      if (pending[op] == 0) ready_.emplace_back(cls, op);
+    }
+  }
+}
+
+void Engine::Drain(std::int64_t now) {
+  for (std::size_t next = 0; next < ready_.size(); ++next) {
+    const auto [cls, op] = ready_[next];
+    OnReady(cls, op, now);
+  }
+  ready_.clear();
+}
+
+void Engine::OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  const plan::Op& what = variant(cls).ops->ops[op];
+  if (what.kind == plan::OpKind::kP2P) {
+    Post(cls, op, now);
+  } else if (IsMatched(what) && lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1) {
+    Arrive(cls, op, now);
+  } else {
+    StartAlone(cls, op, now);
+  }
+}
+
+std::uint32_t Engine::MeetingOf(std::uint32_t cls, const plan::Op& op) const {
+  const std::uint32_t communicator = lowered_.classes[cls].communicators[op.group];
+  return communicator * 2 + (op.kind == plan::OpKind::kCompute ? 1U : 0U);
+}
+
+void Engine::Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  const std::uint32_t at = MeetingOf(cls, variant(cls).ops->ops[op]);
+  Meeting& meeting = meetings_[at];
+  meeting.ops.emplace_back(cls, op);
+  meeting.issue_ps.push_back(now);
+  meeting.duration_ps = std::max(meeting.duration_ps, variant(cls).duration_ps[op]);
+  if (++meeting.num_arrived == lowered_.communicators[at / 2].classes.size()) StartMeeting(at, now);
+}
+
+void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
+  Meeting& meeting = meetings_[at];
+  meeting.start_ps = now;
+  for (const auto& [cls, op] : meeting.ops) result_.times[cls].start_ps[op] = now;
+  const auto [first_class, first_op] = meeting.ops.front();
+  const bool is_compute = variant(first_class).ops->ops[first_op].kind == plan::OpKind::kCompute;
+  if (is_compute && shares(first_class)) {
+    meeting.num_running = static_cast<std::uint32_t>(meeting.ops.size());
+    for (const auto& [cls, op] : meeting.ops) StartShared(cls, op, variant(cls).duration_ps[op], now);
+  } else if (is_compute && options_.expanded) {
+    GroupPiece(at, 0, now);
+  } else {
+    heap_.Push(now + meeting.duration_ps, {.what = What::kGroupEnd, .a = at});
+  }
+}
+
+void Engine::EndMeeting(std::uint32_t at, std::int64_t now) {
+  Meeting& meeting = meetings_[at];
+  // Members may meet again while this one is taken apart: take its lists first.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ops;
+  std::vector<std::int64_t> issue_ps;
+  ops.swap(meeting.ops);
+  issue_ps.swap(meeting.issue_ps);
+  const std::int64_t start = meeting.start_ps;
+  meeting.num_arrived = 0;
+  meeting.duration_ps = 0;
+  for (std::size_t member = 0; member < ops.size(); ++member) {
+    Complete(ops[member].first, ops[member].second, issue_ps[member], start, now);
+  }
+  if (!meeting.ops.empty()) return;
+  // Give the memory back to the next meeting.
+  ops.clear();
+  issue_ps.clear();
+  meeting.ops.swap(ops);
+  meeting.issue_ps.swap(issue_ps);
+}
+
+void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  result_.times[cls].start_ps[op] = now;
+  const Variant& here = variant(cls);
+  const bool is_compute =
+      here.ops->ops[op].kind == plan::OpKind::kCompute || here.ops->ops[op].kind == plan::OpKind::kOptimizer;
+  if (is_compute && shares(cls)) {
+    StartShared(cls, op, here.duration_ps[op], now);
+  } else if (options_.expanded && here.ops->ops[op].kind == plan::OpKind::kCompute && !here.work[op]->order.empty()) {
+    Piece(cls, op, 0, now);
+  } else {
+    heap_.Push(now + here.duration_ps[op], {.what = What::kOpEnd, .a = cls, .b = op});
+  }
+}
+
+void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now) {
+  const WorkCost& work = *variant(cls).work[op];
+  if (position == work.order.size()) {
+    Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
+    return;
+  }
+  const PieceCost& piece = work.pieces[work.order[position]];
+  RecordPiece(cls, op, position, piece, now);
+  heap_.Push(now + piece.duration_ps, {.what = What::kPiece, .a = cls, .b = position + 1, .c = op});
+}
+
+void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now) {
+  const Meeting& meeting = meetings_[at];
+  // Inner collectives hold the members together: the slowest sets the pace of every piece.
+  std::int64_t duration = 0;
+  bool any = false;
+  for (const auto& [cls, op] : meeting.ops) {
+    const WorkCost& work = *variant(cls).work[op];
+    if (position >= work.order.size()) continue;
+    const PieceCost& piece = work.pieces[work.order[position]];
+    RecordPiece(cls, op, position, piece, now);
+    duration = std::max(duration, piece.duration_ps);
+    any = true;
+  }
+  if (!any) {
+    EndMeeting(at, now);
+    return;
+  }
+  heap_.Push(now + duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
+}
+
+void Engine::RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, const PieceCost& piece,
+                         std::int64_t start) {
+  // A piece has two numbers, kernels and collective: measured traces have both, too.
+  const std::uint32_t inner = position * 2 + 1;
+  if (piece.compute_ps > 0) Record({cls, op, inner, start, start, start + piece.compute_ps});
+  if (piece.communication_ps > 0) Record({cls, op, inner + 1, start, start, start + piece.communication_ps});
+}
+
+void Engine::StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now) {
+  const auto device = static_cast<std::uint32_t>(device_of(cls));
+  // One compute op at a time runs per class, so the class names the job; its op is found again by
+  // the state of the class.
+  devices_[device].Start(now, cls, work);
+  running_op_[cls] = op;
+  ArmDevice(device);
+}
+
+void Engine::ArmDevice(std::uint32_t device) {
+  const auto next = devices_[device].NextEnd();
+  if (!next) return;
+  heap_.Push(next->first, {.what = What::kDevice, .a = device, .b = static_cast<std::uint32_t>(devices_[device].epoch())});
+}
+
+void Engine::OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now) {
+  if (static_cast<std::uint32_t>(devices_[device].epoch()) != epoch) return;  // re-timed since
+  const std::uint32_t cls = devices_[device].NextEnd()->second;
+  const std::uint32_t op = running_op_[cls];
+  devices_[device].End(now, cls);
+  ArmDevice(device);
+  const plan::Op& what = variant(cls).ops->ops[op];
+  const bool met = IsMatched(what) &&
+                   lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1;
+  if (!met) {
+    Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
+    return;
+  }
+  const std::uint32_t meeting = MeetingOf(cls, what);
+  if (--meetings_[meeting].num_running == 0) EndMeeting(meeting, now);
+}
+
+void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  const Variant& here = variant(cls);
+  const plan::Op& what = here.ops->ops[op];
+  ClassState& state = classes_[cls];
+  state.posted[op] = true;
+  ++state.num_done;
+  ++result_.num_ops;
+  result_.times[cls].start_ps[op] = now;
+  result_.times[cls].end_ps[op] = now;
+  Record({cls, op, 0, now, now, now});
+  const std::uint32_t next = here.graph->AfterPost(op);
+  if (next != plan::kNone32) ReleaseList(cls, {&next, 1});
+  std::uint16_t left = 0;
+  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers; ++index) {
+    if (here.transfer_bytes[index] > 0) {
+      ++left;
+    } else {
+      ReleaseList(cls, here.graph->AfterTransfer(index));
+    }
+  }
+  state.pending[op] = left;
+  if (left == 0) {
+    Release(cls, op, now);
+    return;
+  }
+  StartTransfers(cls, op, now);
+}
+
+void Engine::StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  const plan::Role& role = *variant(cls).ops;
+  const plan::Op& what = role.ops[op];
+  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers; ++index) {
+    const std::uint32_t slot = role.transfers[index].peer;
+    const std::uint32_t peer = lowered_.classes[cls].peers[slot];
+    const std::uint32_t partner = lowered_.classes[cls].matches[slot]->partner[index];
+    if (partner == plan::kNone32) continue;
+    const std::uint32_t partner_op = variant(peer).graph->OpOfTransfer(partner);
+    if (!classes_[peer].posted[partner_op]) continue;
+    MaybeStart(cls, index, now);
+    // The other side waited for us, perhaps in several messages of one class.
+    const plan::Op& other = variant(peer).ops->ops[partner_op];
+    for (std::uint32_t theirs = other.first_transfer; theirs < other.first_transfer + other.num_transfers; ++theirs) {
+      const std::uint32_t their_slot = variant(peer).ops->transfers[theirs].peer;
+      if (lowered_.classes[peer].peers[their_slot] != cls) continue;
+      const std::uint32_t ours = lowered_.classes[peer].matches[their_slot]->partner[theirs];
+      if (ours != plan::kNone32 && variant(cls).graph->OpOfTransfer(ours) == op) MaybeStart(peer, theirs, now);
+    }
+  }
+}
+
+void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
+  ClassState& state = classes_[cls];
+  if (state.started[transfer]) return;
+  state.started[transfer] = true;
+  const std::uint32_t slot = variant(cls).ops->transfers[transfer].peer;
+  const std::int64_t duration = lowered_.classes[cls].matches[slot]->duration_ps[transfer];
+  // Until it is over, the place of its end holds its start.
+  result_.times[cls].transfer_end_ps[transfer] = now;
+  heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
+}
+
+void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
+  const OpGraph& graph = *variant(cls).graph;
+  const std::uint32_t op = graph.OpOfTransfer(transfer);
+  ClassTimes& times = result_.times[cls];
+  const std::uint32_t inner = transfer - variant(cls).ops->ops[op].first_transfer + 1;
+  Record({cls, op, inner, times.start_ps[op], times.transfer_end_ps[transfer], now});
+  times.transfer_end_ps[transfer] = now;
+  ReleaseList(cls, graph.AfterTransfer(transfer));
+  if (--classes_[cls].pending[op] == 0) Release(cls, op, now);
+}
+
+void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start, std::int64_t now) {
+  const plan::Op& what = variant(cls).ops->ops[op];
+  ClassState& state = classes_[cls];
+  result_.times[cls].end_ps[op] = now;
+  Record({cls, op, 0, issue, start, now});
+  ++state.num_done;
+  ++result_.num_ops;
+  if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer) state.busy_ps += now - start;
+  std::int64_t wait = 0;
+  if ((what.flags & plan::kEndsBackward) != 0 && options_.straggler_share > 0) {
+    const double share = options_.straggler_share * static_cast<double>(state.busy_ps);
+    wait = static_cast<std::int64_t>(share + 0.5);
+    if (wait > 0) result_.waits.push_back({cls, op, now, now + wait, true});
+  }
+  if ((what.flags & plan::kEndsStep) != 0) {
+    if (options_.step_overhead_ps > 0) {
+      result_.waits.push_back({cls, op, now + wait, now + wait + options_.step_overhead_ps, false});
+    }
+    wait += options_.step_overhead_ps;
+    state.busy_ps = 0;
+    std::int64_t& step_end = result_.step_end_ps[static_cast<std::size_t>(what.step)];
+    step_end = std::max(step_end, now + wait);
+  }
+  if (wait > 0) {
+    heap_.Push(now + wait, {.what = What::kRelease, .a = cls, .b = op});
+  } else {
+    Release(cls, op, now);
+  }
+}
+
+void Engine::Release(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  result_.end_ps = std::max(result_.end_ps, now);
+  ReleaseList(cls, variant(cls).graph->AfterOp(op));
+}
+
+void Engine::ReleaseList(std::uint32_t cls, std::span<const std::uint32_t> ops) {
+  std::vector<std::uint16_t>& pending = classes_[cls].pending;
+  for (const std::uint32_t op : ops) {
+    ISTHMUS_DCHECK(pending[op] > 0, "op {} released too often", op);
+    if (--pending[op] == 0) ready_.emplace_back(cls, op);
+  }
+}
+
+void Engine::Record(const traces::Event& event) {
+  events_.push_back(event);
+  if (events_.size() == kEventPortion) Flush();
+}
+
+void Engine::Flush() {
+  if (!events_.empty() && port_) port_(events_);
+  events_.clear();
+}
+
+void Engine::ExplainDeadlock() {
+  for (std::uint32_t cls = 0; cls < classes_.size(); ++cls) {
+    const ClassState& state = classes_[cls];
+    const plan::Role& role = *variant(cls).ops;
+    if (state.num_done == role.ops.size()) continue;
+    result_.deadlock = true;
+    result_.blocked_class = cls;
+    for (std::uint32_t op = 0; op < role.ops.size(); ++op) {
+      const bool ended = result_.times[cls].end_ps[op] > 0 || state.posted[op];
+      if (!ended) {
+        result_.blocked_op = op;
+        return;
+      }
+    }
+    return;
+  }
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/event_heap.h"
+#include "sim/engine/lowered.h"
+#include "sim/engine/shared_device.h"
+#include "traces/trace.h"
+
+namespace isthmus::sim {
+
+/// Ranks that compute on devices they share (cpu-host, several ranks on one GPU).
+struct DeviceSharing {
+  std::vector<int> cores_of_device;
+  std::vector<int> device_of_class;  // by class; empty: every rank has a device of its own
+};
+
+struct EngineOptions {
+  bool expanded = false;
+  /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
+  double straggler_share = 0;
+  /// Fixed host work behind the last op of a step.
+  std::int64_t step_overhead_ps = 0;
+  DeviceSharing sharing;
+};
+
+/// When every op of a class ran: what the ledger and the figures of a run are made of.
+struct ClassTimes {
+  std::vector<std::int64_t> start_ps;         // by op
+  std::vector<std::int64_t> end_ps;           // by op; P2P: when posted
+  std::vector<std::int64_t> transfer_end_ps;  // by transfer; -1: empty
+};
+
+struct EngineResult {
+  bool deadlock = false;
+  std::uint32_t blocked_class = 0;  // on deadlock: a class and its first op that never ran
+  std::uint32_t blocked_op = 0;
+  std::int64_t end_ps = 0;
+  std::uint64_t num_ops = 0;
+  std::vector<std::int64_t> step_end_ps;
+  std::vector<traces::ImposedWait> waits;
+  std::vector<ClassTimes> times;  // by class
+};
+
+/// Takes events in portions, in the order of their ends.
+using EventPort = std::function<void(std::span<const traces::Event>)>;
+
+/// Runs a lowered program in simulated time.
+///
+/// Ops start as plan::Op says. Collectives and matched Compute start when the last class of their
+/// communicator is ready and end together, after the longest of their members' durations. Transfers
+/// are rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
+/// except on shared devices, where work progresses at a rate and ends are re-timed.
+///
+/// Deterministic: a function of its inputs; equal times are taken in the order they were scheduled.
+/// One object runs once. Not thread-safe. Cost: one heap operation per op, matched group and
+/// transfer; about 20 bytes an op in memory.
+class Engine {
+ public:
+  Engine(const Lowered& lowered, EngineOptions options, EventPort port);
+  EngineResult Run();
+
+ private:
+  enum class What : std::uint8_t { kOpEnd, kGroupEnd, kTransferEnd, kRelease, kPiece, kGroupPiece, kDevice };
+  struct Payload {
+    What what = What::kOpEnd;
+    std::uint32_t a = 0;  // class, or meeting, or device
+    std::uint32_t b = 0;  // op, transfer, or position in the work
+    std::uint32_t c = 0;  // kPiece: op
+  };
+  /// Members of a communicator that have arrived, for one kind of op (its collectives, its Compute).
+  struct Meeting {
+    std::uint32_t num_arrived = 0;
+    std::int64_t start_ps = 0;
+    std::int64_t duration_ps = 0;
+    std::uint32_t num_running = 0;  // shared devices: members whose work isn't over
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ops;  // (class, op), in order of arrival
+    std::vector<std::int64_t> issue_ps;
+  };
+  struct ClassState {
+    std::vector<std::uint16_t> pending;  // by op: prerequisites left; P2P once posted: transfers left
+    std::vector<bool> posted;            // by op
+    std::vector<bool> started;           // by transfer
+    std::int64_t busy_ps = 0;            // compute of the current step
+    std::uint64_t num_done = 0;
+  };
+
+  void Prime();
+  void Drain(std::int64_t now);
+  void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void StartMeeting(std::uint32_t meeting, std::int64_t now);
+  void EndMeeting(std::uint32_t meeting, std::int64_t now);
+  void StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void Post(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
+  void EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
+  void Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start, std::int64_t now);
+  void Release(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void ReleaseList(std::uint32_t cls, std::span<const std::uint32_t> ops);
+  void Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now);
+  void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
+  void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, const PieceCost& piece,
+                   std::int64_t start);
+  void StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now);
+  void OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now);
+  void ArmDevice(std::uint32_t device);
+  void Record(const traces::Event& event);
+  void Flush();
+  void ExplainDeadlock();
+  std::uint32_t MeetingOf(std::uint32_t cls, const plan::Op& op) const;
+  bool shares(std::uint32_t cls) const { return !options_.sharing.device_of_class.empty() && device_of(cls) >= 0; }
+  int device_of(std::uint32_t cls) const { return options_.sharing.device_of_class[cls]; }
+  const Variant& variant(std::uint32_t cls) const { return lowered_.variants[lowered_.classes[cls].variant]; }
+
+  const Lowered& lowered_;
+  EngineOptions options_;
+  EventPort port_;
+  EventHeap<Payload> heap_;
+  std::vector<ClassState> classes_;
+  std::vector<Meeting> meetings_;  // two per communicator: collectives, Compute
+  std::vector<SharedDevice> devices_;
+  std::vector<std::uint32_t> running_op_;  // by class: the op that runs on a shared device
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ready_;  // (class, op), first in first out
+  std::vector<traces::Event> events_;
+  EngineResult result_;
+};
+
+}  // namespace isthmus::sim

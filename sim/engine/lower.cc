@@ -1,0 +1,156 @@
+#include "sim/engine/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "sim/engine/rank_tables.h"
+
+namespace isthmus::sim {
+namespace {
+
+/// Colours of ranks, refined until members of a colour can't be told apart.
+class Partition {
+ public:
+  Partition(const Lowered& lowered, const RankTables& tables) : lowered_(lowered), tables_(tables) {}
+
+  std::vector<std::uint32_t> Refine() {
+    Start();
+    std::size_t num_colours = Relabel();
+    while (true) {
+      Split();
+      const std::size_t after = Relabel();
+      if (after == num_colours) return colours_;
+      num_colours = after;
+    }
+  }
+
+ private:
+  /// What the peer's messages are to us, whatever its colour: which of its ops each meets, how long.
+  std::uint64_t HashOfMatch(const MatchTable* match, std::uint32_t peer_variant) {
+    const auto [at, is_new] = match_hashes_.try_emplace({match, peer_variant}, 0U);
+    if (!is_new) return at->second;
+    base::HashBuilder hash;
+    const OpGraph& graph = *lowered_.variants[peer_variant].graph;
+    for (std::size_t transfer = 0; transfer < match->partner.size(); ++transfer) {
+      const std::uint32_t partner = match->partner[transfer];
+      if (partner == plan::kNone32) continue;
+      hash.Add(static_cast<std::uint64_t>(transfer)).Add(graph.OpOfTransfer(partner)).Add(match->duration_ps[transfer]);
+    }
+    at->second = hash.digest();
+    return at->second;
+  }
+
+  void Start() {
+    const std::size_t num_ranks = tables_.variant_of_rank().size();
+    for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+      base::HashBuilder hash;
+      hash.Add(tables_.variant_of_rank()[rank]);
+      const auto& matches = tables_.matches_of_rank()[rank];
+      for (std::size_t slot = 0; slot < matches.size(); ++slot) {
+        const base::Rank peer = tables_.peers_of_rank()[rank][slot];
+        hash.Add(HashOfMatch(matches[slot], tables_.variant_of_rank()[peer.index()]));
+      }
+      hashes_.push_back(hash.digest());
+    }
+  }
+
+  void Split() {
+    std::vector<std::uint64_t> group_hashes;
+    std::vector<std::uint32_t> inside;
+    for (const RankTables::RankGroup& group : tables_.groups()) {
+      inside.clear();
+      for (const base::Rank member : group.members) inside.push_back(colours_[member.index()]);
+      std::sort(inside.begin(), inside.end());
+      inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+      base::HashBuilder hash;
+      for (const std::uint32_t colour : inside) hash.Add(colour);
+      group_hashes.push_back(hash.digest());
+    }
+    for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
+      base::HashBuilder hash;
+      hash.Add(colours_[rank]);
+      for (const std::uint32_t group : tables_.groups_of_rank()[rank]) hash.Add(group_hashes[group]);
+      for (const base::Rank peer : tables_.peers_of_rank()[rank]) hash.Add(colours_[peer.index()]);
+      hashes_[rank] = hash.digest();
+    }
+  }
+
+  /// Colours numbered in the order of their first rank; returns how many there are.
+  std::size_t Relabel() {
+    std::unordered_map<std::uint64_t, std::uint32_t> numbers;
+    colours_.resize(hashes_.size());
+    for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
+      colours_[rank] = numbers.try_emplace(hashes_[rank], static_cast<std::uint32_t>(numbers.size())).first->second;
+    }
+    return numbers.size();
+  }
+
+  const Lowered& lowered_;
+  const RankTables& tables_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<std::uint32_t> colours_;
+  std::map<std::pair<const MatchTable*, std::uint32_t>, std::uint64_t> match_hashes_;
+};
+
+void FillClasses(const RankTables& tables, Lowered& lowered) {
+  for (std::size_t rank = 0; rank < lowered.class_of_rank.size(); ++rank) {
+    const std::uint32_t cls = lowered.class_of_rank[rank];
+    if (cls == lowered.classes.size()) {
+      LoweredClass& fresh = lowered.classes.emplace_back();
+      fresh.representative = base::Rank(rank);
+      fresh.variant = tables.variant_of_rank()[rank];
+    }
+    lowered.classes[cls].members.emplace_back(rank);
+  }
+  lowered.folded = lowered.classes.size() < lowered.class_of_rank.size();
+  std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known;
+  std::vector<std::optional<std::uint32_t>> communicator_of_group(tables.groups().size());
+  for (LoweredClass& cls : lowered.classes) {
+    const std::size_t rank = cls.representative.index();
+    for (const std::uint32_t group : tables.groups_of_rank()[rank]) {
+      if (!communicator_of_group[group]) {
+        const RankTables::RankGroup& concrete = tables.groups()[group];
+        Communicator communicator{.num_ranks = static_cast<int>(concrete.members.size())};
+        for (const base::Rank member : concrete.members) {
+          communicator.classes.push_back(lowered.class_of_rank[member.index()]);
+        }
+        std::sort(communicator.classes.begin(), communicator.classes.end());
+        communicator.classes.erase(std::unique(communicator.classes.begin(), communicator.classes.end()),
+                                   communicator.classes.end());
+        const auto [at, is_new] = known.try_emplace({concrete.family, communicator.classes},
+                                                    static_cast<std::uint32_t>(lowered.communicators.size()));
+        if (is_new) lowered.communicators.push_back(std::move(communicator));
+        communicator_of_group[group] = at->second;
+      }
+      cls.communicators.push_back(*communicator_of_group[group]);
+    }
+    for (const base::Rank peer : tables.peers_of_rank()[rank]) {
+      cls.peers.push_back(lowered.class_of_rank[peer.index()]);
+    }
+    cls.matches = tables.matches_of_rank()[rank];
+  }
+}
+
+}  // namespace
+
+Lowered Lower(const plan::Program& program, const topology::Cluster& cluster, const CostModels& models, bool fold) {
+  Lowered lowered;
+  lowered.program = &program;
+  const RankTables tables(program, cluster, models, lowered);
+  if (fold) {
+    lowered.class_of_rank = Partition(lowered, tables).Refine();
+  } else {
+    for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(program.num_ranks); ++rank) {
+      lowered.class_of_rank.push_back(rank);
+    }
+  }
+  FillClasses(tables, lowered);
+  return lowered;
+}
+
+}  // namespace isthmus::sim

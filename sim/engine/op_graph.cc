@@ -1,0 +1,98 @@
+#include "sim/engine/op_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace isthmus::sim {
+namespace {
+
+using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+/// Who makes a value ready: an op, or one transfer of a P2P op.
+struct Producer {
+  std::uint32_t op = plan::kNone32;
+  std::uint32_t transfer = plan::kNone32;
+};
+
+std::vector<Producer> ProducersOf(const plan::Role& role) {
+  std::vector<Producer> producers(role.values.size());
+  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
+    const plan::Op& op = role.ops[index];
+    for (const plan::ValueId value : role.produced_by(op)) producers[value] = {.op = index};
+    for (std::uint32_t transfer = op.first_transfer; transfer < op.first_transfer + op.num_transfers; ++transfer) {
+      if (!role.transfers[transfer].sends) producers[role.transfers[transfer].value] = {index, transfer};
+    }
+  }
+  return producers;
+}
+
+}  // namespace
+
+OpGraph::Lists OpGraph::Gather(std::size_t num_keys, const Pairs& pairs) {
+  Lists lists;
+  lists.first.assign(num_keys + 1, 0);
+  for (const auto& [key, item] : pairs) ++lists.first[key + 1];
+  for (std::size_t key = 0; key < num_keys; ++key) lists.first[key + 1] += lists.first[key];
+  lists.items.resize(pairs.size());
+  std::vector<std::uint32_t> next(lists.first.begin(), lists.first.end() - 1);
+  for (const auto& [key, item] : pairs) lists.items[next[key]++] = item;
+  return lists;
+}
+
+OpGraph::OpGraph(const plan::Role& role)
+    : prerequisites_(role.ops.size(), 0),
+      after_post_(role.ops.size(), plan::kNone32),
+      op_of_transfer_(role.transfers.size(), plan::kNone32) {
+  const std::vector<Producer> producers = ProducersOf(role);
+  std::vector<std::uint32_t> last_on_lane(role.lanes.size(), plan::kNone32);
+  std::uint32_t last_blocking = plan::kNone32;
+  Pairs after_op;
+  Pairs after_transfer;
+  std::vector<std::uint32_t> ops;        // distinct prerequisites of one op
+  std::vector<std::uint32_t> transfers;  // likewise
+  const auto add_once = [](std::vector<std::uint32_t>& list, std::uint32_t item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  };
+  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
+    const plan::Op& op = role.ops[index];
+    ops.clear();
+    transfers.clear();
+    for (std::uint32_t transfer = op.first_transfer; transfer < op.first_transfer + op.num_transfers; ++transfer) {
+      op_of_transfer_[transfer] = index;
+    }
+    for (const plan::ValueId value : role.consumed_by(op)) {
+      const Producer& producer = producers[value];
+      if (producer.op == plan::kNone32) continue;  // there from the start
+      ISTHMUS_CHECK(producer.op < index, "op {} of role {} consumes what a later op produces", index, role.name);
+      if (producer.transfer != plan::kNone32) {
+        add_once(transfers, producer.transfer);
+      } else {
+        add_once(ops, producer.op);
+      }
+    }
+    if (last_blocking != plan::kNone32) add_once(ops, last_blocking);
+    const std::uint32_t before = last_on_lane[op.lane];
+    std::size_t count = transfers.size();
+    if (before != plan::kNone32) {
+      if (role.ops[before].kind == plan::OpKind::kP2P) {
+        after_post_[before] = index;
+        ++count;
+      } else {
+        add_once(ops, before);
+      }
+    }
+    last_on_lane[op.lane] = index;
+    if ((op.flags & plan::kBlocksHost) != 0) last_blocking = index;
+    for (const std::uint32_t other : ops) after_op.emplace_back(other, index);
+    for (const std::uint32_t transfer : transfers) after_transfer.emplace_back(transfer, index);
+    count += ops.size();
+    ISTHMUS_CHECK(count <= 0xffffU, "op {} of role {} waits for {} others", index, role.name, count);
+    prerequisites_[index] = static_cast<std::uint16_t>(count);
+  }
+  after_op_ = Gather(role.ops.size(), after_op);
+  after_transfer_ = Gather(role.transfers.size(), after_transfer);
+}
+
+}  // namespace isthmus::sim

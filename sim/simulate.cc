@@ -1,0 +1,87 @@
+#include "sim/simulate.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/sim_time.h"
+#include "plan/program/print.h"
+#include "sim/cost/kernel_model.h"
+#include "sim/cost/nccl_model.h"
+#include "sim/cost/overlap.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/lower.h"
+#include "sim/memory/ledger.h"
+#include "sim/trace_header.h"
+
+namespace isthmus::sim {
+namespace {
+
+/// Share of a rank's busy time that it waits for stragglers: nothing within one node.
+double StragglerShare(const profiles::Profile& profile, int num_ranks) {
+  const double base_gpus = profile.Number("step.straggler_base_gpus");
+  if (num_ranks <= base_gpus) return 0;
+  return profile.Number("step.straggler_per_doubling") * std::log2(num_ranks / base_gpus);
+}
+
+void CheckRoom(const plan::Program& program, const topology::Cluster& cluster) {
+  if (program.num_ranks <= cluster.num_ranks()) return;
+  throw base::Error(fmt::format("the job needs {} ranks, the cluster {} has room for {}", program.num_ranks,
+                                cluster.spec().name, cluster.num_ranks()));
+}
+
+std::string Explain(const Lowered& lowered, const EngineResult& result) {
+  const LoweredClass& cls = lowered.classes[result.blocked_class];
+  const plan::Role& role = lowered.role(result.blocked_class);
+  return fmt::format("deadlock: rank {} never runs op {} ({})", cls.representative.value(), result.blocked_op,
+                     plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
+}
+
+traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile, const SimOptions& options,
+                          const EngineResult& result, traces::TraceSink& sink, Outcome& outcome) {
+  traces::Trailer trailer{.end_ps = result.end_ps, .step_end_ps = result.step_end_ps, .waits = result.waits};
+  trailer.num_ops = result.num_ops;
+  trailer.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
+  trailer.folded = lowered.folded;
+  const MemoryFacts facts = ReadMemoryFacts(profile);
+  for (std::uint32_t cls = 0; cls < lowered.classes.size(); ++cls) {
+    const LoweredClass& here = lowered.classes[cls];
+    const Ledger ledger(*lowered.program, lowered.variants[here.variant], result.times[cls]);
+    traces::MemoryPeak peak = ledger.Peak(facts, CountCommunicators(lowered.role(cls), here, lowered));
+    peak.rank_class = cls;
+    outcome.fits = outcome.fits && peak.verdict != "does_not_fit";
+    trailer.memory.push_back(std::move(peak));
+    if (options.record_memory_counters) sink.OnMemory(ledger.Counters(cls, facts));
+  }
+  return trailer;
+}
+
+}  // namespace
+
+Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster, const profiles::Profile& profile,
+                 const SimOptions& options, const RunFacts& facts, traces::TraceSink& sink) {
+  CheckRoom(program, cluster);
+  const KernelModel kernels(profile);
+  const NcclModel collectives(profile);
+  const SegmentModel segments(profile, kernels, collectives);
+  const CostModels models{.segments = &segments, .collectives = &collectives};
+  const Lowered lowered = Lower(program, cluster, models, options.folding == Folding::kAuto);
+  sink.OnHeader(DescribeRun(lowered, cluster, profile, options, facts));
+
+  EngineOptions engine_options;
+  engine_options.expanded = options.expansion == Expansion::kExpanded;
+  engine_options.straggler_share = StragglerShare(profile, program.num_ranks);
+  engine_options.step_overhead_ps = base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
+  Engine engine(lowered, engine_options, [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
+  const EngineResult result = engine.Run();
+
+  Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};
+  outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
+  outcome.folded = lowered.folded;
+  if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
+  sink.OnTrailer(Summarise(lowered, profile, options, result, sink, outcome));
+  return outcome;
+}
+
+}  // namespace isthmus::sim

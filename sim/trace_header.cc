@@ -1,0 +1,263 @@
+#include "sim/trace_header.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "plan/model/flops.h"
+#include "plan/program/print.h"
+
+namespace isthmus::sim {
+namespace {
+
+traces::Category CategoryOf(const plan::Op& op) {
+  switch (op.purpose) {
+    case plan::Purpose::kModel: return traces::Category::kCompute;
+    case plan::Purpose::kPipeline: return traces::Category::kPipelineComm;
+    case plan::Purpose::kBoundary: return traces::Category::kBoundaryComm;
+    case plan::Purpose::kGradientSync:
+    case plan::Purpose::kParameterGather: return traces::Category::kDpComm;
+    case plan::Purpose::kScalars: return traces::Category::kScalarComm;
+    case plan::Purpose::kOffload: return traces::Category::kCopy;
+    case plan::Purpose::kOptimizer: return traces::Category::kOptimizer;
+  }
+  return traces::Category::kCompute;
+}
+
+std::string KindName(plan::OpKind kind) {
+  switch (kind) {
+    case plan::OpKind::kCompute: return "compute";
+    case plan::OpKind::kCollective: return "collective";
+    case plan::OpKind::kP2P: return "p2p";
+    case plan::OpKind::kCopy: return "copy";
+    case plan::OpKind::kOptimizer: return "optimizer";
+  }
+  return "";
+}
+
+std::string ActionName(const plan::Op& op) {
+  static constexpr const char* kActions[] = {"forward", "backward", "backward_input", "backward_weight", "recompute"};
+  static constexpr const char* kOptimizer[] = {"zero", "norm", "check", "clip", "step"};
+  switch (op.kind) {
+    case plan::OpKind::kCompute: return kActions[op.detail];
+    case plan::OpKind::kCollective: return plan::ToText(op.collective());
+    case plan::OpKind::kP2P: return "exchange";
+    case plan::OpKind::kCopy: return op.copy() == plan::CopyDirection::kToHost ? "to_host" : "to_device";
+    case plan::OpKind::kOptimizer: return kOptimizer[op.detail];
+  }
+  return "";
+}
+
+std::string GroupName(const plan::Program& program, const plan::GroupRef& group) {
+  switch (group.kind) {
+    case plan::GroupRef::Kind::kAxes:
+      return fmt::format("{} {}", program.modules[group.module].module.name, plan::ToText(group.axes));
+    case plan::GroupRef::Kind::kBoundary: {
+      const plan::Edge& edge = program.edges[group.edge];
+      return fmt::format("{}->{} {}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
+                         program.modules[static_cast<std::size_t>(edge.to)].module.name, group.index);
+    }
+    case plan::GroupRef::Kind::kEmbedding:
+      return fmt::format("{} embedding", program.modules[group.module].module.name);
+    case plan::GroupRef::Kind::kWorld: return "world";
+  }
+  return "";
+}
+
+traces::LaneRecord DescribeLane(const plan::Lane& lane, const std::vector<std::string>& groups) {
+  switch (lane.kind) {
+    case plan::LaneKind::kCompute: return {"compute", "compute"};
+    case plan::LaneKind::kCommunicator: return {"communicator", groups[lane.group]};
+    case plan::LaneKind::kP2P: return {"p2p", "p2p"};
+    case plan::LaneKind::kCopyToHost: return {"copy_to_host", "copy to host"};
+    case plan::LaneKind::kCopyToDevice: return {"copy_to_device", "copy to device"};
+  }
+  return {};
+}
+
+/// Producers of a role's values, as dependencies of trace records.
+std::vector<traces::Dependency> ProducersOf(const plan::Role& role) {
+  std::vector<traces::Dependency> producers(role.values.size(), {plan::kNone32, 0});
+  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
+    const plan::Op& op = role.ops[index];
+    for (const plan::ValueId value : role.produced_by(op)) producers[value] = {index, 0};
+    for (std::uint32_t at = 0; at < op.num_transfers; ++at) {
+      const plan::Transfer& transfer = role.transfers[op.first_transfer + at];
+      if (!transfer.sends) producers[transfer.value] = {index, at + 1};
+    }
+  }
+  return producers;
+}
+
+traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant, std::uint32_t index,
+                            const std::vector<traces::Dependency>& producers) {
+  const plan::Role& role = *variant.ops;
+  const plan::Op& op = role.ops[index];
+  const plan::SizeTable& table = program.tables[variant.table];
+  traces::OpRecord record;
+  record.name = plan::Describe(program, role, op);
+  record.category = CategoryOf(op);
+  record.kind = KindName(op.kind);
+  record.action = ActionName(op);
+  record.module = op.module;
+  record.chunk = op.chunk;
+  record.lane = op.lane;
+  record.microbatch = op.microbatch;
+  record.step = op.step;
+  record.group = op.group == plan::kNone32 ? 0 : op.group + 1;
+  record.ends_backward = (op.flags & plan::kEndsBackward) != 0;
+  if (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer) {
+    const plan::Work& work = program.works[table.works[op.size]];
+    record.model_flops = work.model_flops.value();
+    record.hardware_flops = work.hardware_flops.value();
+    record.inner_shares = variant.work[index]->shares;
+  } else if (op.size != plan::kNone32) {
+    record.bytes = table.bytes[op.size].value();
+  }
+  for (const plan::ValueId value : role.consumed_by(op)) {
+    const traces::Dependency& producer = producers[value];
+    if (producer.op == plan::kNone32) continue;
+    const bool known = std::any_of(record.dependencies.begin(), record.dependencies.end(), [&](const auto& other) {
+      return other.op == producer.op && other.transfer == producer.transfer;
+    });
+    if (!known) record.dependencies.push_back(producer);
+  }
+  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
+    const plan::Transfer& transfer = role.transfers[at];
+    record.transfers.push_back({transfer.sends, transfer.peer, variant.transfer_bytes[at]});
+    record.bytes += variant.transfer_bytes[at];
+  }
+  return record;
+}
+
+traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& variant) {
+  const plan::Role& role = *variant.ops;
+  traces::RoleRecord record;
+  record.name = role.name;
+  for (const plan::GroupRef& group : role.groups) record.groups.push_back(GroupName(program, group));
+  for (const plan::Lane& lane : role.lanes) record.lanes.push_back(DescribeLane(lane, record.groups));
+  const std::vector<traces::Dependency> producers = ProducersOf(role);
+  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
+    record.ops.push_back(DescribeOp(program, variant, index, producers));
+  }
+  return record;
+}
+
+void AddClasses(const Lowered& lowered, const topology::Cluster& cluster, traces::Header& header) {
+  for (const LoweredClass& cls : lowered.classes) {
+    traces::RankClass& record = header.classes.emplace_back();
+    record.representative = cls.representative.value();
+    record.count = static_cast<std::int32_t>(cls.members.size());
+    for (const base::Rank member : cls.members) record.members.push_back(member.value());
+    record.role = cls.variant;
+    record.node = cluster.NodeOf(cluster.DeviceOf(cls.representative)).value();
+    record.groups = cls.communicators;
+    record.peers = cls.peers;
+  }
+  for (const Communicator& communicator : lowered.communicators) header.groups.push_back(communicator.classes);
+}
+
+void AddFlops(const Lowered& lowered, traces::Header& header) {
+  const plan::Program& program = *lowered.program;
+  double model = 0;
+  double hardware = 0;
+  for (const LoweredClass& cls : lowered.classes) {
+    double of_rank[2] = {0, 0};
+    for (const traces::OpRecord& op : header.roles[cls.variant].ops) {
+      of_rank[0] += op.model_flops;
+      of_rank[1] += op.hardware_flops;
+    }
+    const double per_step = static_cast<double>(cls.members.size()) / program.num_steps;
+    model += of_rank[0] * per_step;
+    hardware += of_rank[1] * per_step;
+  }
+  header.step_flops["model"] = model;
+  header.step_flops["hardware"] = hardware;
+  header.flop_convention = "model: forward and backward of what is trained, causal attention counted half, no recomputation";
+  std::vector<plan::ModuleTokens> tokens;
+  for (const plan::PlacedModule& module : program.modules) {
+    const bool decoder = module.module.kind == plan::ModuleKind::kDecoder;
+    const std::int64_t per_sample = decoder ? program.workload.sequence_length : module.module.tokens_per_sample;
+    tokens.push_back({.module = &module.module,
+                      .tokens = per_sample * program.workload.global_batch,
+                      .span = decoder ? program.workload.sequence_length : module.module.span_tokens});
+  }
+  for (const auto convention : {plan::FlopConvention::kFullAttention, plan::FlopConvention::kParameters}) {
+    header.step_flops[plan::ToText(convention)] = plan::StepFlops(convention, tokens).value();
+  }
+}
+
+void AddModules(const plan::Program& program, traces::Header& header) {
+  for (const plan::PlacedModule& placed : program.modules) {
+    traces::ModuleRecord& record = header.modules.emplace_back();
+    record.name = placed.module.name;
+    record.kind = placed.module.kind == plan::ModuleKind::kDecoder ? "decoder"
+                  : placed.module.kind == plan::ModuleKind::kVit   ? "vit"
+                                                                   : "audio";
+    record.layout = placed.module.layout ? plan::ToText(*placed.module.layout) : "inherit";
+    record.first_rank = placed.grid.first_rank();
+    record.num_ranks = placed.grid.num_ranks();
+    record.parameters = static_cast<double>(plan::TotalParameters(placed.module.transformer));
+  }
+}
+
+void AddBoundaries(const plan::Program& program, traces::Header& header) {
+  for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
+    const plan::Boundary& boundary = program.boundaries[edge];
+    const plan::Module& from = program.modules[static_cast<std::size_t>(program.edges[edge].from)].module;
+    traces::BoundaryRecord& record = header.boundaries.emplace_back();
+    record.from = from.name;
+    record.to = program.modules[static_cast<std::size_t>(program.edges[edge].to)].module.name;
+    record.kind = plan::ToText(boundary.boundary_case);
+    if (boundary.ranks.empty()) continue;
+    if (boundary.factor > 1) record.kind += fmt::format(" {}", boundary.factor);
+    record.kind = fmt::format("{} {}", boundary.colocated ? "colocated" : "non-colocated", record.kind);
+    const base::Bytes element = plan::BytesOf(from.settings.precision);
+    record.bytes_forward = plan::PayloadForward(boundary, program.num_microbatches, element).value();
+    record.bytes_backward = plan::PayloadBackward(boundary, program.num_microbatches, element).value();
+  }
+}
+
+std::string PeakRateKey(const plan::Program& program) {
+  for (const plan::PlacedModule& placed : program.modules) {
+    if (placed.module.settings.precision == plan::DType::kFp8) return "device.peak_rate.fp8";
+  }
+  return "device.peak_rate.bf16";
+}
+
+}  // namespace
+
+traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster, const profiles::Profile& profile,
+                           const SimOptions& options, const RunFacts& facts) {
+  const plan::Program& program = *lowered.program;
+  traces::Header header;
+  header.kind = traces::TraceKind::kPredicted;
+  header.scenario_name = facts.scenario_name;
+  header.scenario_hash = facts.scenario_hash;
+  header.program_hash = base::HashText(plan::Hash(program));
+  header.profile_name = profile.name();
+  header.profile_hash = base::HashText(profile.Hash());
+  header.commit = facts.commit;
+  header.machine = cluster.spec().name;
+  header.seed = facts.seed;
+  header.placement = plan::ToText(program.placement);
+  header.num_ranks = program.num_ranks;
+  header.num_steps = program.num_steps;
+  header.num_microbatches = program.num_microbatches;
+  header.tokens_per_step = program.workload.global_batch * program.workload.sequence_length;
+  header.samples_per_step = program.workload.global_batch;
+  header.expanded = options.expansion == Expansion::kExpanded;
+  header.folded = lowered.folded;
+  header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
+  header.assumptions = facts.assumptions;
+  for (const Variant& variant : lowered.variants) header.roles.push_back(DescribeRole(program, variant));
+  AddModules(program, header);
+  AddBoundaries(program, header);
+  AddClasses(lowered, cluster, header);
+  AddFlops(lowered, header);
+  return header;
+}
+
+}  // namespace isthmus::sim

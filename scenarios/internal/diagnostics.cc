@@ -1,0 +1,77 @@
+#include "scenarios/internal/diagnostics.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace isthmus::scenarios::internal {
+
+void Diagnostics::Add(const Origin& origin, std::string_view path, std::string_view message,
+                      std::string hint) {
+  base::Diagnostic diagnostic;
+  diagnostic.file = origin.kind == Origin::Kind::kSet ? "--set " + origin.file : origin.file;
+  diagnostic.line = origin.line;
+  diagnostic.column = origin.column;
+  // "--set nodes: error: nodes: …" would say the key twice.
+  const bool says_key = origin.kind == Origin::Kind::kSet && origin.file == path;
+  diagnostic.message =
+      path.empty() || says_key ? std::string(message) : fmt::format("{}: {}", path, message);
+  diagnostic.hint = std::move(hint);
+  const std::size_t order = FileOrder(diagnostic.file);
+  entries_.push_back({std::string(path), order, std::move(diagnostic)});
+}
+
+void Diagnostics::AddAt(const Node& root, std::string_view path, std::string_view message,
+                        std::string hint) {
+  const Place place = Locate(root, path);
+  // A missing value is complained about at the key of the map that should have it.
+  const bool at_value = place.is_exact && place.node->origin.known();
+  const Origin& origin = at_value || !place.key_origin.known() ? place.node->origin
+                                                              : place.key_origin;
+  Add(origin, path, message, std::move(hint));
+}
+
+void Diagnostics::AddFile(std::string file, std::string message, std::string hint) {
+  Origin origin;
+  origin.kind = Origin::Kind::kFile;
+  origin.file = std::move(file);
+  Add(origin, {}, message, std::move(hint));
+}
+
+bool Diagnostics::HasUnder(std::string_view path) const {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    if (!entry.path.starts_with(path)) return false;
+    return path.empty() || entry.path.size() == path.size() || entry.path[path.size()] == '.';
+  });
+}
+
+void Diagnostics::Throw() const {
+  std::vector<Entry> sorted = entries_;
+  std::ranges::stable_sort(sorted, {}, [](const Entry& entry) {
+    return std::make_tuple(entry.file_order, entry.diagnostic.line, entry.diagnostic.column);
+  });
+  std::vector<base::Diagnostic> diagnostics;
+  diagnostics.reserve(sorted.size());
+  for (Entry& entry : sorted) diagnostics.push_back(std::move(entry.diagnostic));
+  throw base::ScenarioError(std::move(diagnostics));
+}
+
+std::size_t Diagnostics::FileOrder(const std::string& file) const {
+  const auto met = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.diagnostic.file == file; });
+  return met == entries_.end() ? entries_.size() : met->file_order;
+}
+
+std::string NamesHint(std::string_view name, const std::vector<std::string>& allowed) {
+  std::string hint;
+  if (const auto closest = base::ClosestName(name, allowed)) {
+    hint = fmt::format("did you mean {}? ", *closest);
+  }
+  return hint + fmt::format("allowed: {}", fmt::join(allowed, ", "));
+}
+
+}  // namespace isthmus::scenarios::internal

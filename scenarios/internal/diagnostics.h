@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "scenarios/internal/node.h"
+
+namespace isthmus::scenarios::internal {
+
+// Collects mistakes, each at the place of the value it is about.
+class Diagnostics {
+ public:
+  // `path` is the key the mistake is about; it stands before the message and is remembered, so that
+  // checks of values that could not be read are left out.
+  void Add(const Origin& origin, std::string_view path, std::string_view message,
+           std::string hint = {});
+  // At the place of `path` in `root`, or of the nearest map around it.
+  void AddAt(const Node& root, std::string_view path, std::string_view message,
+             std::string hint = {});
+  // A mistake of a file as a whole.
+  void AddFile(std::string file, std::string message, std::string hint = {});
+
+  bool empty() const { return entries_.empty(); }
+  // Whether a mistake is about `path` or a key below it.
+  bool HasUnder(std::string_view path) const;
+
+  // Throws base::ScenarioError with all of them, by file in the order met, then line and column.
+  [[noreturn]] void Throw() const;
+  void ThrowIfAny() const {
+    if (!empty()) Throw();
+  }
+
+ private:
+  struct Entry {
+    std::string path;
+    std::size_t file_order = 0;
+    base::Diagnostic diagnostic;
+  };
+  std::size_t FileOrder(const std::string& file) const;
+
+  std::vector<Entry> entries_;
+};
+
+// "use one of a, b, c" and what was probably meant.
+std::string NamesHint(std::string_view name, const std::vector<std::string>& allowed);
+
+}  // namespace isthmus::scenarios::internal

@@ -1,0 +1,193 @@
+#include "scenarios/internal/fields.h"
+
+#include <fmt/format.h>
+
+namespace isthmus::scenarios::internal {
+namespace {
+
+using enum Presence;
+using plan::AttentionKernel;
+using plan::AxisOrder;
+using plan::BackwardMode;
+using plan::DType;
+using plan::ModuleKind;
+using plan::Projector;
+using plan::Recompute;
+using plan::TpOverlap;
+
+void DimensionFields(Archive& archive, ModelSpec& model) {
+  archive.Value("num_layers", Integer(model.num_layers, kLayers), kRequired, "transformer layers");
+  archive.Value("hidden", Integer(model.hidden, kWidth), kRequired, "width of a token");
+  archive.Value("ffn_hidden", Integer(model.ffn_hidden, kWidth), kRequired,
+                "inner width of the MLP; of a gated MLP, of each of its two halves");
+  archive.Value("num_heads", Integer(model.num_heads, kWidth), kRequired, "query heads");
+  archive.Value("num_kv_heads", Integer(model.num_kv_heads, kWidth), kOptional,
+                "key and value heads (grouped-query attention); absent: num_heads");
+  archive.Value("head_dim", Integer(model.head_dim, kWidth), kOptional,
+                "width of a head; absent: hidden / num_heads");
+  archive.Value("gated_mlp", BoolScalar(model.gated_mlp), kOptional,
+                "MLP with a gate (SwiGLU) instead of a plain one (GELU)");
+  archive.Value("rotary", BoolScalar(model.rotary), kOptional, "rotary position embedding");
+  archive.Value("hidden_dropout", Real(model.hidden_dropout, 0.0, 0.99), kOptional,
+                "probability; above 0 the masks of dropout are saved");
+}
+
+}  // namespace
+
+void Fields(Archive& archive, ModelSpec& model) {
+  archive.Value("name", TextScalar(model.name), kOptional, "name in reports");
+  archive.Value("source", TextScalar(model.source), kOptional,
+                "where the dimensions come from; of an assumption, its reason");
+  archive.Value("mark",
+                OneOf(model.mark, {Means("published", ModelMark::kPublished),
+                                   Means("assumed", ModelMark::kAssumed)}),
+                kOptional, "how the dimensions are known; assumed ones are listed in every report");
+  archive.Value("kind",
+                OneOf(model.kind, {Means("vit", ModuleKind::kVit),
+                                   Means("audio", ModuleKind::kAudio),
+                                   Means("decoder", ModuleKind::kDecoder),
+                                   Later("moe_decoder", "experts come with their own layouts"),
+                                   Later("generator", "modules behind the LLM")}),
+                kRequired, "what the module is");
+  DimensionFields(archive, model);
+  archive.Value("vocab_size", Integer(model.vocab_size, {0, 16'777'216}), kOptional,
+                "decoders: entries of the vocabulary");
+  archive.Value("tied_embeddings", BoolScalar(model.tied_embeddings), kOptional,
+                "decoders: the head is the embedding's matrix");
+  archive.Value("tokens_per_image", Integer(model.tokens_per_image, kTokens), kOptional,
+                "vit: tokens of one image inside the encoder");
+  archive.Value("tokens_per_clip", Integer(model.tokens_per_clip, kTokens), kOptional,
+                "audio: tokens of one clip inside the encoder");
+  archive.Value("pixel_shuffle", Integer(model.pixel_shuffle, {1, 16}), kOptional,
+                "vit: side of the squares of tokens that become one token for the LLM");
+  archive.Value("input_width", Integer(model.input_width, {0, 1'048'576}), kOptional,
+                "encoders: width of a patch (channels times its pixels) or of an audio frame; 0 "
+                "leaves the first projection out");
+  archive.NotBuilt("num_experts", "mixture-of-experts layers");
+  archive.NotBuilt("window", "sliding-window attention");
+}
+
+void Fields(Archive& archive, LayoutSpec& layout) {
+  archive.Value("tp", Integer(layout.tp, kDegree), kOptional, "tensor parallel degree");
+  archive.Value("cp", Integer(layout.cp, kDegree), kOptional, "context parallel degree");
+  archive.Value("pp", Integer(layout.pp, kDegree), kOptional, "pipeline parallel degree");
+  archive.Value("dp", Integer(layout.dp, kRankCount), kOptional,
+                "data parallel degree; absent: as many as the module's ranks allow");
+  archive.Value("num_ranks", Integer(layout.num_ranks, kRankCount), kOptional,
+                "ranks of the module; absent: up to the next module's first rank, or the last one");
+  archive.Value("first_rank", Integer(layout.first_rank, {0, kRankCount.max - 1}), kOptional,
+                "where the module's ranks start");
+  archive.Value("order",
+                OneOf(layout.order, {Means("tp-cp-dp-pp", AxisOrder::kTpCpDpPp),
+                                     Means("tp-cp-pp-dp", AxisOrder::kTpCpPpDp),
+                                     Means("tp-cp-ep-dp-pp", AxisOrder::kTpCpDpPp)}),
+                kOptional, "axes of the grid, fastest first");
+  archive.Values(
+      "stage_layers", layout.stage_layers.size(),
+      [&layout](std::size_t size) { layout.stage_layers.resize(size); },
+      [&layout](std::size_t index) { return Integer(layout.stage_layers[index], kLayers); },
+      "layers of each stage, first to last; absent: as even as can be, the first stages take the "
+      "rest");
+  archive.Value("vpp", Integer(layout.vpp, kDegree), kOptional,
+                "model chunks per rank; only 1 is built today");
+  archive.Value("ep", Integer(layout.ep, kDegree), kOptional,
+                "expert parallel degree; only 1 is built today");
+  archive.Value("etp", Integer(layout.etp, kDegree), kOptional,
+                "tensor parallel degree of experts; only 1 is built today");
+}
+
+void Fields(Archive& archive, Projector& projector) {
+  archive.Value("num_layers", Integer(projector.num_layers, {1, 2}), kOptional,
+                "1: a linear map; 2: an MLP");
+  archive.Value("hidden", Integer(projector.hidden, {0, kWidth.max}), kOptional,
+                "inner width of two layers; 0: the LLM's width");
+  archive.Value("with",
+                OneOf(projector.place, {Means("encoder", Projector::Place::kWithEncoder),
+                                        Means("llm", Projector::Place::kWithLlm)}),
+                kOptional,
+                "whose ranks run it; the boundary tensor has LLM width with `encoder`, encoder "
+                "width with `llm`");
+  archive.Value("frozen", BoolScalar(projector.frozen), kOptional, "not trained");
+}
+
+void Fields(Archive& archive, plan::ModuleSettings& settings) {
+  archive.Value("frozen", BoolScalar(settings.frozen), kOptional, "not trained");
+  archive.Value("backward",
+                OneOf(settings.backward, {Means("real", BackwardMode::kReal),
+                                          Means("absent", BackwardMode::kAbsent)}),
+                kOptional,
+                "absent: an encoder's backward does not run (simulation only, for published runs "
+                "that behave so)");
+  archive.Value("sequence_parallel", BoolScalar(settings.sequence_parallel), kOptional,
+                "norms and dropout split over tp, all-gather and reduce-scatter for all-reduce");
+  archive.Value("tp_overlap",
+                OneOf(settings.tp_overlap, {Means("none", TpOverlap::kNone),
+                                            Means("bulk", TpOverlap::kBulk),
+                                            Means("user_buffers", TpOverlap::kUserBuffers)}),
+                kOptional, "how tensor parallel communication hides behind matrix products");
+  archive.Value("recompute",
+                OneOf(settings.recompute, {Means("none", Recompute::kNone),
+                                           Means("selective", Recompute::kSelective),
+                                           Means("full", Recompute::kFull)}),
+                kOptional, "what the backward computes again instead of keeping it");
+  archive.Value("recompute_layers", Integer(settings.recompute_layers, {0, kLayers.max}), kOptional,
+                "with recompute full: layers per stage; 0: all");
+  archive.Value("precision",
+                OneOf(settings.precision, {Means("bf16", DType::kBf16), Means("fp16", DType::kFp16),
+                                           Means("fp32", DType::kFp32),
+                                           Later("fp8", "its casts and scales are not modelled")}),
+                kOptional, "type of weights and activations");
+  archive.Value("gradient_dtype",
+                OneOf(settings.gradient_dtype,
+                      {Means("fp32", DType::kFp32), Means("bf16", DType::kBf16)}),
+                kOptional, "type of the main gradients, which are accumulated and reduced");
+  archive.Value("attention",
+                OneOf(settings.attention, {Means("cudnn", AttentionKernel::kCudnn),
+                                           Means("flash3", AttentionKernel::kFlash3),
+                                           Means("flash2", AttentionKernel::kFlash2),
+                                           Means("flash1", AttentionKernel::kFlash1),
+                                           Means("unfused", AttentionKernel::kUnfused)}),
+                kOptional, "which code runs the attention core");
+  archive.Value("loss",
+                OneOf(settings.loss, {Means("fused", plan::LossKernel::kFused),
+                                      Means("unfused", plan::LossKernel::kUnfused)}),
+                kOptional, "decoders: which code runs the cross-entropy");
+  archive.Value("optimizer_instances", Integer(settings.optimizer_instances, kDegree), kOptional,
+                "copies of the sharded optimizer state; dp is split into as many groups");
+  archive.Value("offload_parameters", BoolScalar(settings.offload_parameters), kOptional,
+                "colocated encoders: parameters lie on the host during the LLM's phase");
+}
+
+void Fields(Archive& archive, ModuleSpec& module) {
+  Scalar preset = TextScalar(module.model_preset);
+  preset.type = "name of a file in scenarios/models/";
+  archive.StructOr("model", preset, module.model_preset.empty(),
+                   [&module](Archive& inner) { Fields(inner, module.model); },
+                   "the model: a name, its keys in place, or `extends: name` and changed keys");
+  Scalar inherit = OneOf(module.inherits_layout, {Means("inherit", true)});
+  archive.StructOr("layout", inherit, !module.inherits_layout,
+                   [&module](Archive& inner) { Fields(inner, module.layout); },
+                   "degrees and ranks; `inherit`: the encoder runs on the LLM's first stage with "
+                   "the LLM's tp, cp and dp (homogeneous)");
+  Scalar none = OneOf(module.has_projector, {Means("none", false)});
+  archive.StructOr("projector", none, module.has_projector,
+                   [&module](Archive& inner) { Fields(inner, module.projector); },
+                   "encoders: the map to the LLM's width; `none` if the widths are equal");
+  archive.Value("tokens_per_image", Integer(module.tokens_per_image, kTokens), kOptional,
+                "vit: replaces the model's");
+  archive.Value("images_per_sample", Integer(module.images_per_sample, kSamples), kOptional,
+                "vit: images in each sample");
+  archive.Value("vision_fraction", Real(module.vision_fraction, 0.0, 1.0), kOptional,
+                "vit, instead of images_per_sample: share of the sequence that images fill");
+  archive.Value("tokens_per_clip", Integer(module.tokens_per_clip, kTokens), kOptional,
+                "audio: replaces the model's");
+  archive.Value("clips_per_sample", Integer(module.clips_per_sample, kSamples), kOptional,
+                "audio: clips in each sample");
+  archive.Value("audio_fraction", Real(module.audio_fraction, 0.0, 1.0), kOptional,
+                "audio, instead of clips_per_sample: share of the sequence that clips fill");
+  Fields(archive, module.settings);
+  archive.NotBuilt("tokens_per_sample", "sizes drawn from a distribution");
+  archive.NotBuilt("offload_optimizer", "only parameters can be offloaded");
+}
+
+}  // namespace isthmus::scenarios::internal

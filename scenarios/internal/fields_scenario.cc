@@ -1,0 +1,120 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "scenarios/internal/fields.h"
+
+namespace isthmus::scenarios::internal {
+namespace {
+
+using enum Presence;
+
+// `chunk` or a number of layers.
+Scalar BlockScalar(int& block_layers) {
+  Scalar scalar = Integer(block_layers, kLayers);
+  scalar.type = fmt::format("chunk, or {}", scalar.type);
+  scalar.parse = [&block_layers, number = std::move(scalar.parse)](const std::string& text,
+                                                                   bool is_quoted) -> Failure {
+    if (text != "chunk") return number(text, is_quoted);
+    block_layers = 0;
+    return {};
+  };
+  scalar.print = [&block_layers] {
+    return std::optional(block_layers == 0 ? "chunk" : fmt::format("{}", block_layers));
+  };
+  return scalar;
+}
+
+}  // namespace
+
+void Fields(Archive& archive, EdgeSpec& edge) {
+  archive.Value("from", TextScalar(edge.from), kRequired, "the module whose output flows");
+  archive.Value("to", TextScalar(edge.to), kRequired, "the module that takes it");
+}
+
+void Fields(Archive& archive, WorkloadSpec& workload) {
+  archive.Value("sequence_length", Integer(workload.sequence_length, kTokens), kRequired,
+                "LLM tokens per sample, those of images and clips included");
+  archive.Value("global_batch", Integer(workload.global_batch, kSamples), kOptional,
+                "samples per step; absent: from num_microbatches");
+  archive.Value("num_microbatches", Integer(workload.num_microbatches, kSamples), kOptional,
+                "LLM microbatches per step and data parallel copy; absent: from global_batch");
+  archive.Value("microbatch_size", Integer(workload.microbatch_size, kSamples), kOptional,
+                "samples per LLM microbatch");
+}
+
+void Fields(Archive& archive, plan::ScheduleOptions& schedule) {
+  int kind = 0;
+  archive.Value("kind",
+                OneOf(kind, {Means("1f1b", 0), Later("interleaved", "several chunks per rank"),
+                             Later("gpipe", "all forwards before all backwards"),
+                             Later("zero_bubble", "backward split into input and weight parts"),
+                             Later("dualpipe", "two streams of microbatches"),
+                             Later("pipedream", "asynchronous steps")}),
+                kOptional, "order of forwards and backwards in the LLM's pipeline");
+  archive.Value("block", BlockScalar(schedule.block_layers), kOptional,
+                "layers per compute op; chunk: all layers of a stage in one");
+}
+
+void Fields(Archive& archive, plan::OptimizerOptions& optimizer) {
+  int sharding = 1;
+  archive.Value("sharding",
+                OneOf(sharding, {Means("zero1", 1), Later("none", "every copy holds all state"),
+                                 Later("zero2", "sharded gradients"),
+                                 Later("zero3", "sharded parameters")}),
+                kOptional, "what data parallel ranks share out: zero1 is the optimizer state");
+  archive.Value("overlap_grad_reduce", BoolScalar(optimizer.overlap_grad_reduce), kOptional,
+                "gradient buckets are reduced while the last microbatch's backward runs");
+  archive.Value("overlap_param_gather", BoolScalar(optimizer.overlap_param_gather), kOptional,
+                "parameters are gathered while the first microbatch's forward runs");
+  archive.Value("bucket_parameters", Integer(optimizer.bucket_parameters, {0, 1'000'000'000'000}),
+                kOptional, "parameters per gradient bucket; 0: max(40 million, 1 million times dp)");
+  archive.Value("clip_gradients", BoolScalar(optimizer.clip_gradients), kOptional,
+                "the norm over all modules is computed and gradients are scaled by it");
+}
+
+void Fields(Archive& archive, StepSpec& step) {
+  archive.Value("metric",
+                OneOf(step.metric, {Means("full", StepMetric::kFull),
+                                    Means("forward_backward", StepMetric::kForwardBackward)}),
+                kOptional, "what the step time covers");
+  archive.Value("num_steps", Integer(step.num_steps, {1, 1'000}), kOptional,
+                "steps that are planned one after the other");
+}
+
+void Fields(Archive& archive, ScenarioSpec& scenario) {
+  archive.Value("name", TextScalar(scenario.name), kOptional,
+                "name in reports; absent: the file's name");
+  archive.Value("description", TextScalar(scenario.description), kOptional, "for readers");
+  archive.Values(
+      "assumptions", scenario.assumptions.size(),
+      [&scenario](std::size_t size) { scenario.assumptions.resize(size); },
+      [&scenario](std::size_t index) { return TextScalar(scenario.assumptions[index]); },
+      "what the author had to assume; listed in every report");
+  Scalar preset = TextScalar(scenario.cluster_preset);
+  preset.type = "name of a file in scenarios/clusters/";
+  archive.StructOr("cluster", preset, scenario.cluster_preset.empty(),
+                   [&scenario](Archive& inner) { Fields(inner, scenario.cluster); },
+                   "the machine: a name, its keys in place, or `extends: name` and changed keys");
+  archive.Value("nodes", Integer(scenario.nodes, kRankCount), kOptional,
+                "nodes of a cluster with one node group; absent: as many as num_gpus needs");
+  archive.Value("num_gpus", Integer(scenario.num_gpus, kRankCount), kOptional,
+                "GPUs that the job uses, from the first; absent: all of the nodes");
+  Scalar profile = TextScalar(scenario.profile);
+  profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/";
+  archive.Value("profile", profile, kOptional,
+                "what the machine was measured to do; absent: the one of the cluster's GPU");
+  archive.Value("seed", Integer(scenario.seed, {0, 1'000'000'000'000}), kOptional,
+                "of everything that is drawn at random");
+  StructField(archive, "workload", scenario.workload, "the data of a step");
+  archive.Named("modules", ItemsOf(scenario.modules, &ModuleSpec::name), "module",
+                "the modules of the graph by name: one decoder and any number of encoders");
+  archive.List("edges", ItemsOf(scenario.edges),
+               "who feeds whom; absent: every encoder feeds the decoder");
+  StructField(archive, "schedule", scenario.schedule, "order of work");
+  StructField(archive, "optimizer", scenario.optimizer, "gradients, parameters, optimizer state");
+  StructField(archive, "step", scenario.step, "what is simulated");
+  archive.NotBuilt("faults", "write `cluster.faults`");
+}
+
+}  // namespace isthmus::scenarios::internal

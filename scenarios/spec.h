@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/job.h"
+#include "plan/model/module.h"
+#include "topology/cluster_spec.h"
+
+/// What a scenario file says, key by key, before it is checked and resolved (docs/scenarios.md is
+/// the reference of the keys). Programs that make scenarios fill a ScenarioSpec and write it with
+/// WriteScenario.
+namespace isthmus::scenarios {
+
+/// How a model's dimensions are known.
+enum class ModelMark : std::uint8_t { kPublished, kAssumed };
+
+/// A file of scenarios/models/. Absent numbers follow from the others.
+struct ModelSpec {
+  std::string name;
+  std::string source;  ///< where the dimensions come from; of an assumption, its reason
+  ModelMark mark = ModelMark::kPublished;
+  plan::ModuleKind kind = plan::ModuleKind::kDecoder;
+  std::int64_t num_layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t ffn_hidden = 0;
+  std::int64_t num_heads = 0;
+  std::optional<std::int64_t> num_kv_heads;  ///< absent: num_heads
+  std::optional<std::int64_t> head_dim;      ///< absent: hidden / num_heads
+  bool gated_mlp = false;
+  bool rotary = false;
+  std::int64_t vocab_size = 0;  ///< decoders
+  bool tied_embeddings = false;
+  double hidden_dropout = 0.0;
+  std::optional<std::int64_t> tokens_per_image;  ///< vit
+  std::optional<std::int64_t> tokens_per_clip;   ///< audio
+  std::int64_t pixel_shuffle = 1;  ///< vit: this many tokens by this many become one for the LLM
+  std::int64_t input_width = 0;    ///< of a patch or an audio frame; 0 leaves the stem out
+};
+
+/// A module's degrees. Of dp and num_ranks one may be absent, or both.
+struct LayoutSpec {
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+  std::int64_t pp = 1;
+  std::int64_t vpp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::optional<std::int64_t> dp;
+  std::optional<std::int64_t> num_ranks;
+  std::int64_t first_rank = 0;
+  plan::AxisOrder order = plan::AxisOrder::kTpCpDpPp;
+  std::vector<std::int64_t> stage_layers;
+};
+
+/// One module of the graph.
+struct ModuleSpec {
+  std::string name;
+  std::string model_preset;  ///< writing only: names a file of scenarios/models/ instead of `model`
+  ModelSpec model;
+  bool inherits_layout = false;  ///< `layout: inherit`: homogeneous
+  LayoutSpec layout;
+  plan::ModuleSettings settings;
+  bool has_projector = true;  ///< encoders; `projector: none` is for equal widths
+  plan::Projector projector;
+
+  // What an encoder gets of one sample: a number of images or clips, or a share of the sequence.
+  std::optional<std::int64_t> tokens_per_image;  ///< replaces the model's
+  std::optional<std::int64_t> images_per_sample;
+  std::optional<double> vision_fraction;
+  std::optional<std::int64_t> tokens_per_clip;
+  std::optional<std::int64_t> clips_per_sample;
+  std::optional<double> audio_fraction;
+};
+
+struct EdgeSpec {
+  std::string from;
+  std::string to;
+};
+
+/// Of global_batch and num_microbatches one may be absent.
+struct WorkloadSpec {
+  std::int64_t sequence_length = 0;
+  std::optional<std::int64_t> global_batch;
+  std::optional<std::int64_t> num_microbatches;
+  std::int64_t microbatch_size = 1;
+};
+
+/// What a step's time covers, where a published figure means only a part of it.
+enum class StepMetric : std::uint8_t {
+  kFull,             ///< from the parameter gather to the last rank's optimizer
+  kForwardBackward,  ///< first forward to last backward, gradient reduction included
+};
+
+struct StepSpec {
+  StepMetric metric = StepMetric::kFull;
+  std::int64_t num_steps = 1;
+};
+
+/// A whole file, everything it builds on merged in.
+struct ScenarioSpec {
+  std::string name;
+  std::string description;
+  std::vector<std::string> assumptions;  ///< what the file's author had to assume
+  std::string cluster_preset;  ///< writing only: names a file of scenarios/clusters/
+  topology::ClusterSpec cluster;
+  std::optional<std::int64_t> nodes;
+  std::optional<std::int64_t> num_gpus;
+  std::string profile;  ///< absent: the profile of the cluster's GPU
+  std::int64_t seed = 1;
+  WorkloadSpec workload;
+  std::vector<ModuleSpec> modules;
+  std::vector<EdgeSpec> edges;  ///< absent: every encoder feeds the decoder
+  plan::ScheduleOptions schedule;
+  plan::OptimizerOptions optimizer;
+  StepSpec step;
+};
+
+/// `spec` as a scenario file: what equals its default is left out. Loading the text gives `spec`
+/// again.
+std::string WriteScenario(const ScenarioSpec& spec);
+
+}  // namespace isthmus::scenarios

@@ -58,9 +58,13 @@ std::string PrintQuantity(T value, std::span<const std::pair<const char*, double
                           Parse parse) {
   std::string best;
   for (const auto& [name, factor] : units) {
-    const std::string text = fmt::format("{} {}", value.value() / factor, name);
-    const bool is_shorter = best.empty() || text.size() < best.size();
-    if (is_shorter && parse(text).value == value) best = text;
+    // Fifteen digits drop the noise of the division; where they lose the value, all are printed.
+    for (const std::string& number : {fmt::format("{:.15g}", value.value() / factor),
+                                      fmt::format("{}", value.value() / factor)}) {
+      std::string text = fmt::format("{} {}", number, name);
+      if (!best.empty() && text.size() >= best.size()) continue;
+      if (parse(text).value == value) best = std::move(text);
+    }
   }
   return best;
 }

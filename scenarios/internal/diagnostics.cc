@@ -1,6 +1,7 @@
 #include "scenarios/internal/diagnostics.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -9,9 +10,25 @@
 #include "base/text.h"
 
 namespace isthmus::scenarios::internal {
+namespace {
+
+constexpr std::size_t kMaxText = 1'000;
+constexpr std::size_t kMaxName = 64;
+
+// Cuts long texts, at the border of a UTF-8 character.
+void Shorten(std::string& text) {
+  if (text.size() <= kMaxText) return;
+  std::size_t length = kMaxText;
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
+  text.resize(length);
+  text += "...";
+}
+
+}  // namespace
 
 void Diagnostics::Add(const Origin& origin, std::string_view path, std::string_view message,
                       std::string hint) {
+  if (entries_.size() >= kMaxEntries) return;
   base::Diagnostic diagnostic;
   diagnostic.file = origin.kind == Origin::Kind::kSet ? "--set " + origin.file : origin.file;
   diagnostic.line = origin.line;
@@ -20,6 +37,8 @@ void Diagnostics::Add(const Origin& origin, std::string_view path, std::string_v
   const bool says_key = origin.kind == Origin::Kind::kSet && origin.file == path;
   diagnostic.message =
       path.empty() || says_key ? std::string(message) : fmt::format("{}: {}", path, message);
+  Shorten(diagnostic.message);
+  Shorten(hint);
   diagnostic.hint = std::move(hint);
   const std::size_t order = FileOrder(diagnostic.file);
   entries_.push_back({std::string(path), order, std::move(diagnostic)});
@@ -40,6 +59,10 @@ void Diagnostics::AddFile(std::string file, std::string message, std::string hin
   origin.kind = Origin::Kind::kFile;
   origin.file = std::move(file);
   Add(origin, {}, message, std::move(hint));
+}
+
+bool Diagnostics::HasAt(std::string_view path) const {
+  return std::ranges::find(entries_, path, &Entry::path) != entries_.end();
 }
 
 bool Diagnostics::HasUnder(std::string_view path) const {
@@ -68,7 +91,8 @@ std::size_t Diagnostics::FileOrder(const std::string& file) const {
 
 std::string NamesHint(std::string_view name, const std::vector<std::string>& allowed) {
   std::string hint;
-  if (const auto closest = base::ClosestName(name, allowed)) {
+  const auto closest = name.size() <= kMaxName ? base::ClosestName(name, allowed) : std::nullopt;
+  if (closest) {
     hint = fmt::format("did you mean {}? ", *closest);
   }
   return hint + fmt::format("allowed: {}", fmt::join(allowed, ", "));

@@ -9,7 +9,8 @@
 
 namespace isthmus::scenarios::internal {
 
-// Collects mistakes, each at the place of the value it is about.
+// Collects mistakes, each at the place of the value it is about. Of a file with very many only the
+// first kMaxEntries are kept; texts quoted from a file are cut to a readable length.
 class Diagnostics {
  public:
   // `path` is the key the mistake is about; it stands before the message and is remembered, so that
@@ -23,7 +24,8 @@ class Diagnostics {
   void AddFile(std::string file, std::string message, std::string hint = {});
 
   bool empty() const { return entries_.empty(); }
-  // Whether a mistake is about `path` or a key below it.
+  // Whether a mistake is about `path` itself; about it or a key below it.
+  bool HasAt(std::string_view path) const;
   bool HasUnder(std::string_view path) const;
 
   // Throws base::ScenarioError with all of them, by file in the order met, then line and column.
@@ -40,6 +42,7 @@ class Diagnostics {
   };
   std::size_t FileOrder(const std::string& file) const;
 
+  static constexpr std::size_t kMaxEntries = 100;
   std::vector<Entry> entries_;
 };
 

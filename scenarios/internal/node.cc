@@ -80,7 +80,6 @@ void MergeOver(Node& base, Node over) {
     return;
   }
   base.origin = over.origin;
-  base.base_dir = over.base_dir;
   for (Node::Entry& entry : over.entries) {
     if (entry.value.is_null()) {
       base.Erase(entry.key);

@@ -31,7 +31,6 @@ struct Node {
   std::vector<Node> items;     // kList
   std::vector<Entry> entries;  // kMap
   Origin origin;
-  std::string base_dir;  // of the file it was read from: relative paths in it start there
 
   bool is_null() const { return kind == Kind::kNull; }
   bool is_scalar() const { return kind == Kind::kScalar; }

@@ -26,11 +26,7 @@ class TreeBuilder : public YAML::EventHandler {
   TreeBuilder(const std::string& label, Diagnostics& diagnostics, const ParseLimits& limits)
       : label_(label), diagnostics_(diagnostics), limits_(limits) {}
 
-  Node TakeRoot() {
-    // After a stop, the open collections are handed to their parents as far as they got.
-    while (!stack_.empty()) Close();
-    return std::move(root_);
-  }
+  Node TakeRoot() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -218,11 +214,11 @@ Node ParseYaml(std::string_view content, const std::string& label, Diagnostics& 
     std::istringstream stream{std::string(content)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    TreeBuilder rest(label, diagnostics, limits);
-    if (parser.HandleNextDocument(rest)) {
+    if (TreeBuilder rest(label, diagnostics, limits); parser.HandleNextDocument(rest)) {
       diagnostics.AddFile(label, "the file holds more than one YAML document",
                           "keep one document a file");
     }
+    return builder.TakeRoot();
   } catch (const Stop&) {
     // Already in the diagnostics.
   } catch (const YAML::Exception& error) {
@@ -231,7 +227,7 @@ Node ParseYaml(std::string_view content, const std::string& label, Diagnostics& 
                     {}, fmt::format("not valid YAML: {}", error.msg),
                     "if the file ends here, it may be cut off");
   }
-  return builder.TakeRoot();
+  return {};
 }
 
 }  // namespace isthmus::scenarios::internal

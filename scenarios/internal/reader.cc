@@ -132,8 +132,8 @@ void Reader::Finish() {
   for (const Node::Entry& entry : node_.entries) {
     const auto is_key = [&](const std::string& known) { return known == entry.key; };
     if (std::ranges::any_of(known_, is_key) || std::ranges::any_of(not_built_, is_key)) continue;
-    diagnostics_.Add(entry.origin, path_,
-                     fmt::format("unknown key \"{}\"", entry.key), NamesHint(entry.key, known_));
+    diagnostics_.Add(entry.origin, JoinPath(path_, entry.key), "unknown key",
+                     NamesHint(entry.key, known_));
   }
 }
 

@@ -36,9 +36,4 @@ class Recorder : public Archive {
 // empty too. A key "*" of `defaults` stands for every key.
 void PruneDefaults(Node& tree, const Node& defaults);
 
-// The tree as YAML text. Lists of single values and `{value, source}` maps lie in one line.
-// With `comments` each value's origin stands beside it, aligned.
-enum class Comments { kNone, kOrigins };
-std::string PrintYaml(const Node& tree, Comments comments);
-
 }  // namespace isthmus::scenarios::internal

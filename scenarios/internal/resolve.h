@@ -1,0 +1,77 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job.h"
+#include "scenarios/internal/diagnostics.h"
+#include "scenarios/internal/node.h"
+#include "scenarios/spec.h"
+
+namespace isthmus::scenarios::internal {
+
+// What checks of several values work on. Each check is left out where a value it needs could not be
+// read: its mistake is in the diagnostics already.
+struct Resolution {
+  ScenarioSpec& spec;
+  const Node& root;  // the merged file, for places
+  Diagnostics& diagnostics;
+  std::set<std::string> derived;  // paths of values that were filled in
+
+  void Complain(std::string_view path, std::string_view message, std::string hint = {}) {
+    diagnostics.AddAt(root, path, message, std::move(hint));
+  }
+  bool is_sound(std::string_view path) const { return !diagnostics.HasUnder(path); }
+  bool is_given(std::string_view path) const { return Locate(root, path).is_exact; }
+};
+
+// "modules.NAME.key"; the module alone without a key.
+std::string ModulePath(const ModuleSpec& module, std::string_view key = {});
+
+// The one decoder; null, with a diagnostic, if there is none or several.
+const ModuleSpec* FindDecoder(Resolution& resolution);
+
+// Checks `edges`, or makes the default ones.
+void ResolveGraph(Resolution& resolution);
+
+// Fills nodes, num_gpus and each layout's dp and num_ranks. False if they can't be found out.
+bool ResolveRanks(Resolution& resolution);
+
+// The half-open range of ranks of a module with a layout of its own.
+struct RankRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  friend bool operator==(const RankRange&, const RankRange&) = default;
+};
+RankRange RangeOf(const ModuleSpec& module);
+std::string ToText(RankRange range);  // "0-7"
+
+// Which of the three placements the ranges make; checks that they tile all ranks.
+plan::Placement ResolvePlacement(Resolution& resolution, const ModuleSpec& decoder);
+
+// Fills global_batch and num_microbatches.
+void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder);
+
+// Checks a module's dimensions against its layout and settings.
+void CheckModule(Resolution& resolution, const ModuleSpec& module, const ModuleSpec& decoder,
+                 plan::Placement placement);
+
+// An encoder's tokens of one sample.
+struct EncoderTokens {
+  std::int64_t tokens_per_sample = 0;      // inside the encoder
+  std::int64_t llm_tokens_per_sample = 0;  // at the LLM
+  std::int64_t span_tokens = 0;            // of one image or clip inside the encoder
+  std::int64_t spans_per_sample = 0;
+};
+EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module);
+
+// Checks what concerns all encoders' tokens together.
+void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,
+                 const std::vector<EncoderTokens>& tokens);
+
+// The job, if no check failed; throws what was found otherwise.
+plan::Job ResolveJob(Resolution& resolution);
+
+}  // namespace isthmus::scenarios::internal

@@ -1,0 +1,209 @@
+#include "scenarios/scenario.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "scenarios/internal/fields.h"
+#include "scenarios/internal/profile_file.h"
+#include "scenarios/internal/reader.h"
+#include "scenarios/internal/recorder.h"
+#include "scenarios/internal/resolve.h"
+#include "scenarios/internal/sources.h"
+#include "scenarios/internal/yaml_text.h"
+
+namespace isthmus::scenarios {
+namespace {
+
+using namespace internal;
+
+// Gives every value of the effective tree the place it was written at.
+void Annotate(Node& node, const std::string& path, const Resolution& resolution) {
+  for (Node::Entry& entry : node.entries) {
+    Annotate(entry.value, JoinPath(path, entry.key), resolution);
+  }
+  for (std::size_t index = 0; index < node.items.size(); ++index) {
+    Annotate(node.items[index], JoinPath(path, fmt::format("{}", index)), resolution);
+  }
+  const Place place = Locate(resolution.root, path);
+  // A figure that is written without its source has its place one key higher.
+  const bool is_written = place.is_exact ? !place.node->is_null() : place.node->is_scalar();
+  if (is_written) {
+    node.origin = place.node->origin;
+  } else if (resolution.derived.contains(path)) {
+    node.origin = {Origin::Kind::kDerived, {}, 0, 0};
+  }
+}
+
+// What says how things are known or called, not what they are.
+bool IsProse(std::string_view key) {
+  constexpr std::array kKeys = {"name", "description", "source", "mark", "assumptions"};
+  for (const std::string_view prose : kKeys) {
+    if (key == prose) return true;
+  }
+  return false;
+}
+
+void AddToHash(const Node& node, base::HashBuilder& hash) {
+  hash.Add(node.text);
+  hash.Add(static_cast<std::uint64_t>(node.items.size()));
+  for (const Node& item : node.items) AddToHash(item, hash);
+  for (const Node::Entry& entry : node.entries) {
+    if (IsProse(entry.key) && !entry.value.is_map()) continue;
+    // A figure of a cluster is its value, with or without a source beside it.
+    const Node* figure = entry.value.Find("value");
+    const bool is_figure = figure != nullptr && figure->is_scalar();
+    hash.Add(entry.key);
+    AddToHash(is_figure ? *figure : entry.value, hash);
+  }
+}
+
+void AddIfAssumed(const std::string& source, const std::string& what,
+                  std::vector<std::string>& names) {
+  if (source.starts_with("assumed")) names.push_back(what);
+}
+
+// "cluster h100-dgx: nic_latency, hop_latency are assumed".
+std::string ClusterAssumption(const topology::ClusterSpec& cluster) {
+  std::vector<std::string> names;
+  for (const topology::NodeGroup& group : cluster.node_groups) {
+    const bool is_single = cluster.node_groups.size() == 1;
+    const std::string prefix = is_single ? "" : group.name + ".";
+    AddIfAssumed(group.nvlink_bandwidth.source, prefix + "nvlink_bandwidth", names);
+    AddIfAssumed(group.nvlink_latency.source, prefix + "nvlink_latency", names);
+    AddIfAssumed(group.nic_bandwidth.source, prefix + "nic_bandwidth", names);
+    AddIfAssumed(group.nic_latency.source, prefix + "nic_latency", names);
+    AddIfAssumed(group.pcie_bandwidth.source, prefix + "pcie_bandwidth", names);
+    AddIfAssumed(group.pcie_latency.source, prefix + "pcie_latency", names);
+  }
+  AddIfAssumed(cluster.fabric.nodes_per_leaf_group.source, "nodes_per_leaf_group", names);
+  AddIfAssumed(cluster.fabric.oversubscription.source, "oversubscription", names);
+  AddIfAssumed(cluster.fabric.spine_port_bandwidth.source, "spine_port_bandwidth", names);
+  AddIfAssumed(cluster.fabric.hop_latency.source, "hop_latency", names);
+  if (names.empty()) return {};
+  return fmt::format("cluster {}: assumed {}", cluster.name, fmt::join(names, ", "));
+}
+
+std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
+  std::vector<std::string> assumptions = spec.assumptions;
+  for (const ModuleSpec& module : spec.modules) {
+    if (module.model.mark != ModelMark::kAssumed) continue;
+    assumptions.push_back(fmt::format("model {}: dimensions assumed: {}", module.model.name,
+                                      module.model.source.empty() ? "no reason given"
+                                                                  : module.model.source));
+  }
+  std::string cluster = ClusterAssumption(spec.cluster);
+  if (!cluster.empty()) assumptions.push_back(std::move(cluster));
+  return assumptions;
+}
+
+// The profile a scenario names, or that of its GPUs.
+profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const SearchPaths& search) {
+  ScenarioSpec& spec = resolution.spec;
+  std::string key_path = "profile";
+  if (spec.profile.empty()) {
+    const std::vector<topology::NodeGroup>& groups = spec.cluster.node_groups;
+    key_path = fmt::format("cluster.node_groups.{}.gpu", groups.front().name);
+    spec.profile = groups.front().gpu;
+    resolution.derived.insert("profile");
+    for (const topology::NodeGroup& group : groups) {
+      if (group.gpu == spec.profile) continue;
+      resolution.Complain(fmt::format("cluster.node_groups.{}.gpu", group.name),
+                          "node groups with different GPUs are known but not built yet",
+                          "give one `profile` for all");
+    }
+  }
+  const Place place = Locate(resolution.root, key_path);
+  return ReadProfile(sources, search, resolution.diagnostics, spec.profile, place.node->origin,
+                     key_path);
+}
+
+Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& overrides,
+                 const SearchPaths& search, Diagnostics& diagnostics,
+                 const std::string& default_name) {
+  if (sources.failed()) diagnostics.Throw();
+  for (const std::string& assignment : overrides) sources.Set(root, assignment);
+  sources.ExpandPresets(root);
+  ScenarioSpec spec;
+  Reader reader(root, "", diagnostics);
+  Fields(reader, spec);
+  reader.Finish();
+  if (spec.name.empty()) spec.name = default_name;
+
+  Resolution resolution{spec, root, diagnostics, {"name"}};
+  Scenario scenario;
+  scenario.job = ResolveJob(resolution);
+  scenario.profile = ProfileOf(resolution, sources, search);
+  diagnostics.ThrowIfAny();
+
+  Node effective;
+  Recorder recorder(effective);
+  Fields(recorder, spec);
+  Annotate(effective, "", resolution);
+  base::HashBuilder hash;
+  AddToHash(effective, hash);
+  hash.Add(scenario.profile.Hash());
+  scenario.hash = hash.digest();
+  scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
+  scenario.assumptions = AssumptionsOf(spec);
+  scenario.name = std::move(spec.name);
+  scenario.description = std::move(spec.description);
+  scenario.cluster = std::move(spec.cluster);
+  scenario.metric = spec.step.metric;
+  scenario.seed = static_cast<std::uint64_t>(spec.seed);
+  return scenario;
+}
+
+}  // namespace
+
+Scenario LoadScenario(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                      const SearchPaths& search) {
+  Diagnostics diagnostics;
+  Sources sources(search, diagnostics);
+  Node root = sources.ReadFile(path);
+  return Resolve(std::move(root), sources, overrides, search, diagnostics, path.stem().string());
+}
+
+Scenario ParseScenario(std::string_view text, const std::string& label,
+                       const std::vector<std::string>& overrides, const SearchPaths& search,
+                       const std::filesystem::path& folder) {
+  Diagnostics diagnostics;
+  Sources sources(search, diagnostics);
+  Node root = sources.ReadText(text, label, folder);
+  return Resolve(std::move(root), sources, overrides, search, diagnostics,
+                 std::filesystem::path(label).stem().string());
+}
+
+Scenario ParseScenario(const ScenarioSpec& spec, const SearchPaths& search) {
+  const std::string label = spec.name.empty() ? "scenario" : spec.name;
+  return ParseScenario(WriteScenario(spec), label, {}, search);
+}
+
+profiles::Profile LoadProfile(const std::string& name, const SearchPaths& search) {
+  Diagnostics diagnostics;
+  Sources sources(search, diagnostics);
+  const Origin command{Origin::Kind::kFile, name, 0, 0};
+  profiles::Profile profile = ReadProfile(sources, search, diagnostics, name, command, "");
+  diagnostics.ThrowIfAny();
+  return profile;
+}
+
+topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes, const SearchPaths& search) {
+  Diagnostics diagnostics;
+  Sources sources(search, diagnostics);
+  Node root = Node::Map({Origin::Kind::kFile, name, 0, 0});
+  root.At("cluster", root.origin) = Node::Scalar(name, root.origin);
+  sources.ExpandPresets(root);
+  diagnostics.ThrowIfAny();
+  topology::ClusterSpec cluster;
+  Reader reader(*root.Find("cluster"), "cluster", diagnostics);
+  Fields(reader, cluster);
+  reader.Finish();
+  diagnostics.ThrowIfAny();
+  for (topology::NodeGroup& group : cluster.node_groups) group.num_nodes = num_nodes;
+  return cluster;
+}
+
+}  // namespace isthmus::scenarios

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job.h"
+#include "profiles/profile.h"
+#include "scenarios/shipped.h"
+#include "scenarios/spec.h"
+#include "topology/cluster_spec.h"
+
+/// From a file to a validated scenario.
+namespace isthmus::scenarios {
+
+/// What is asked: a job on a cluster, with what is known about the machine.
+///
+/// An immutable value once loaded. Promises all that plan::Job asks for, and that the cluster can be
+/// built and has room for the job's ranks.
+struct Scenario {
+  std::string name;
+  std::string description;
+  plan::Job job;
+  topology::ClusterSpec cluster;
+  profiles::Profile profile;
+  StepMetric metric = StepMetric::kFull;
+  std::uint64_t seed = 1;
+  /// What was assumed: by the file's author, by the models' files, by the cluster's.
+  std::vector<std::string> assumptions;
+  /// Fingerprint of all that decides a result: effective values and the profile. Names, descriptions,
+  /// sources and the way the values are spread over files don't enter.
+  std::uint64_t hash = 0;
+  /// The effective scenario as YAML, the origin of each value beside it (`file:line`, `--set key`,
+  /// `default` or `derived`). Loading it gives the same hash.
+  std::string effective_yaml;
+};
+
+/// Loads the file at `path`, what it extends and names, and puts `overrides` (`key.path=value`) on
+/// top. Files named by name are looked for in `search`.
+///
+/// Throws base::ScenarioError with every mistake found, in the order of their places. Cost: a few
+/// milliseconds, most of it reading the profile.
+Scenario LoadScenario(const std::filesystem::path& path,
+                      const std::vector<std::string>& overrides = {},
+                      const SearchPaths& search = DefaultSearchPaths());
+
+/// The same for a text in memory; `label` stands for the file's name in messages, and relative
+/// names in the text start at `folder`.
+Scenario ParseScenario(std::string_view text, const std::string& label,
+                       const std::vector<std::string>& overrides = {},
+                       const SearchPaths& search = DefaultSearchPaths(),
+                       const std::filesystem::path& folder = {});
+
+/// The same for a scenario made by a program: written, then parsed.
+Scenario ParseScenario(const ScenarioSpec& spec, const SearchPaths& search = DefaultSearchPaths());
+
+/// What `isthmus scenario show` prints.
+inline const std::string& ShowScenario(const Scenario& scenario) { return scenario.effective_yaml; }
+
+/// A profile by name (a GPU's or a part), with what it includes, outside of any scenario.
+profiles::Profile LoadProfile(const std::string& name,
+                              const SearchPaths& search = DefaultSearchPaths());
+
+/// A shipped cluster of `num_nodes` nodes by name, outside of any scenario.
+topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes,
+                                  const SearchPaths& search = DefaultSearchPaths());
+
+}  // namespace isthmus::scenarios

@@ -51,7 +51,7 @@ class Cluster {
   base::DeviceId DeviceOf(base::Rank rank) const;
 
   Device DeviceAt(base::DeviceId device) const;
-  Link LinkAt(base::LinkId link) const;
+  Link LinkAt(base::LinkId id) const;
   /// The links that leave a device, dead ones included, in a fixed order.
   std::vector<base::LinkId> LinksFrom(base::DeviceId device) const;
 

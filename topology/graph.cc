@@ -52,7 +52,7 @@ struct ClusterGraph::Parts {
 ClusterGraph::ClusterGraph(ClusterGraph&& other) noexcept = default;
 ClusterGraph::~ClusterGraph() = default;
 
-ClusterGraph::ClusterGraph(const Cluster& cluster, std::vector<base::DeviceId> devices) {
+ClusterGraph::ClusterGraph(const Cluster& cluster, std::span<const base::DeviceId> devices) {
   auto parts = std::make_unique<Parts>();
   for (const base::DeviceId id : devices) {
     parts->vertices.emplace(id, boost::add_vertex(cluster.DeviceAt(id), parts->graph));
@@ -106,7 +106,7 @@ ClusterGraph ClusterGraph::OfNodesOf(const Cluster& cluster, base::DeviceId a, b
   AddSurroundings(cluster, b, devices);
   const base::DeviceId last{cluster.num_devices() - 1};
   if (cluster.DeviceAt(last).kind == DeviceKind::kSpine) devices.insert(last);
-  return ClusterGraph(cluster, {devices.begin(), devices.end()});
+  return ClusterGraph(cluster, std::vector(devices.begin(), devices.end()));
 }
 
 int ClusterGraph::num_devices() const {
@@ -162,6 +162,7 @@ std::vector<std::vector<base::DeviceId>> ClusterGraph::GpuIslands() const {
     if (parts_->graph[vertex].kind == DeviceKind::kGpu) members[component[vertex]].push_back(id);
   }
   std::vector<std::vector<base::DeviceId>> islands;
+  islands.reserve(members.size());
   for (auto& [number, gpus] : members) islands.push_back(std::move(gpus));
   std::sort(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
     return std::pair(b.size(), a.front()) < std::pair(a.size(), b.front());

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ class ClusterGraph {
 
  private:
   struct Parts;
-  ClusterGraph(const Cluster& cluster, std::vector<base::DeviceId> devices);
+  ClusterGraph(const Cluster& cluster, std::span<const base::DeviceId> devices);
 
   std::unique_ptr<const Parts> parts_;
 };

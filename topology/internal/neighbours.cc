@@ -1,6 +1,7 @@
 // What is joined to what: the arithmetic of devices and cables in Numbering.
 
 #include <algorithm>
+#include <cstddef>
 
 #include "base/check.h"
 #include "topology/internal/numbering.h"
@@ -69,6 +70,7 @@ std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int num
 std::vector<base::LinkId> Numbering::LinksDown(Cable cable, int first, int count,
                                                int stride) const {
   std::vector<base::LinkId> links;
+  links.reserve(static_cast<std::size_t>(count) + 2);  // callers add up to two
   for (int index = 0; index < count; ++index) {
     links.push_back(DownLink(cable, first + index * stride));
   }

@@ -77,11 +77,11 @@ class Numbering {
   base::LinkId DownLink(Cable cable, int number) const;
   CableEnd CableOf(base::LinkId link) const;
 
-  Device DeviceAt(base::DeviceId device) const;
+  Device DeviceAt(base::DeviceId id) const;
   /// The two ends of a cable, the one nearer to the GPUs first.
   std::pair<base::DeviceId, base::DeviceId> EndsOf(Cable cable, int number) const;
   /// Of all links that leave the device, in the order of their kinds and numbers.
-  std::vector<base::LinkId> LinksFrom(base::DeviceId device) const;
+  std::vector<base::LinkId> LinksFrom(base::DeviceId id) const;
 
   GpuPlace PlaceOf(int gpu) const;
   const Block& BlockOfNode(int node) const { return Find(&Block::first_node, node); }

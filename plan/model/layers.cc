@@ -40,7 +40,8 @@ std::int64_t ProjectorContext(const BlockShape& shape, const RankShape& rank) {
   if (!weights && !upstream) return 0;
   const Projector projector = internal::ProjectorOf(shape);
   const std::int64_t inner = projector.hidden > 0 ? projector.hidden : shape.projector_out;
-  const std::int64_t between = std::max(projector.num_layers - 1, 0) * (weights ? 2 : 1) * inner;
+  const std::int64_t kept_between = weights ? 2 : 1;
+  const std::int64_t between = std::max(projector.num_layers - 1, 0) * kept_between * inner;
   const std::int64_t per_token =
       (weights ? shape.projector_in : 0) + internal::CeilDivide(between, rank.tp);
   return rank.element_bytes * internal::ProjectorTokens(shape) * per_token;

@@ -18,16 +18,16 @@ bool Chunked(const RankShape& rank, const Linear& linear) {
 
 // All-gather, then the GEMM it feeds: in chunks, or one after the other.
 void AddGatherThenGemm(const RankShape& rank, const Linear& linear, const char* gemm_name,
-                       const char* gather_name, Kernel gemm, std::int64_t width,
+                       const char* gather_name, const Kernel& gemm, std::int64_t width,
                        SegmentList& list) {
   const InnerCollective gather =
       OverTp(CollectiveKind::kAllGather, linear.tokens * width, GatheredElementBytes(rank, linear));
   if (Chunked(rank, linear)) {
-    list.Beside(gemm_name, {std::move(gemm)}, gather, Overlap::kGatherIn);
+    list.Beside(gemm_name, {gemm}, gather, Overlap::kGatherIn);
     return;
   }
   list.Collective(gather_name, gather);
-  list.Compute(gemm_name, {std::move(gemm)});
+  list.Compute(gemm_name, {gemm});
 }
 
 // What makes the partial sums of a row-parallel output, or of a column-parallel dx, whole.

@@ -102,6 +102,7 @@ void AddForward(const Grid& source, const std::vector<Lane>& lanes, const std::v
   for (const Lane& lane : lanes) {
     const std::vector<base::Rank> group = source.Group(lane.leader, kCp);
     std::vector<std::int64_t> tokens;
+    tokens.reserve(group.size());
     for (const base::Rank rank : group) {
       tokens.push_back(At(boundary, rank).held_forward.size());
     }

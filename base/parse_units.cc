@@ -121,7 +121,7 @@ Parsed<Split> ParseNumberAndUnit(std::string_view text, const UnitTable& table) 
   if (unit == nullptr) {
     return Fail(fmt::format("\"{}\" is not a unit of {}", name, table.kind), AllowedUnits(table));
   }
-  return {Split{number, unit}, {}, {}};
+  return {Split{std::abs(number), unit}, {}, {}};  // No "-0" goes on.
 }
 
 template <typename T>

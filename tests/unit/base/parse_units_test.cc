@@ -1,5 +1,7 @@
 #include "base/parse_units.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +54,7 @@ TEST(ParseUnits, WhatIsNotANumberIsSaid) {
   EXPECT_EQ(ParseSeconds("nan s").message, "\"nan s\" is not a time");
   EXPECT_EQ(ParseSeconds("inf s").message, "\"inf s\" is not a time");
   EXPECT_EQ(ParseSeconds("-1 s").message, "\"-1 s\" is negative");
+  EXPECT_FALSE(std::signbit(ParseSeconds("-0 s").value->value()));
 }
 
 TEST(ParseUnits, AbsurdSizesAreOutOfRange) {

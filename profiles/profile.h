@@ -13,12 +13,12 @@ namespace isthmus::profiles {
 
 /// How a figure came to be known, from most to least certain.
 enum class Mark {
-  kMeasured,  ///< read off a measurement, not through a formula
-  kFitted,    ///< a formula's coefficient, fitted to kernel or collective rows
-  kDataSheet, ///< printed by the vendor
-  kAssumed,   ///< a choice; its source says why
-  kChosenAfterSeeingRuns ///< picked with end-to-end runs in view: those runs
-                         ///< are not blind for it
+  kMeasured,              ///< read off a measurement, not through a formula
+  kFitted,                ///< a formula's coefficient, fitted to kernel or collective rows
+  kDataSheet,             ///< printed by the vendor
+  kAssumed,               ///< a choice; its source says why
+  kChosenAfterSeeingRuns  ///< picked with end-to-end runs in view: those runs
+                          ///< are not blind for it
 };
 
 /// The word of a mark as profile files spell it: `measured`, `fitted`,
@@ -35,20 +35,19 @@ struct Residual {
   double p90 = 0;
   std::int64_t num_rows = 0;
 
-  bool operator==(const Residual &) const = default;
+  bool operator==(const Residual&) const = default;
 };
 
 /// One figure about a machine.
 struct Parameter {
   double value = 0;
-  std::string unit; ///< SI without prefixes: `s`, `B`, `B/s`, `FLOP/s`,
-                    ///< `B/param` ...; `1` if none
+  std::string unit;  ///< SI without prefixes: `s`, `B`, `B/s`, `FLOP/s`,
+                     ///< `B/param` ...; `1` if none
   Mark mark = Mark::kAssumed;
-  std::string
-      source; ///< rows and script, data sheet, or the reason of an assumption
+  std::string source;  ///< rows and script, data sheet, or the reason of an assumption
   std::optional<Residual> residual;
-  std::string origin; ///< `file:line` that set it, for messages; not part of
-                      ///< the value's identity
+  std::string origin;  ///< `file:line` that set it, for messages; not part of
+                       ///< the value's identity
 };
 
 /// What one kind of machine was measured to do: an ordered table of named
@@ -64,31 +63,21 @@ struct Parameter {
 /// long as the profile. Cost: a lookup is O(log n); models look up once, when
 /// they are built.
 class Profile {
-public:
-  const std::string &name() const { return name_; }
-  const std::string &date() const {
-    return date_;
-  } ///< ISO 8601, of the youngest part
-  const std::vector<std::string> &files() const {
-    return files_;
-  } ///< in the order merged
-  const std::map<std::string, Parameter, std::less<>> &parameters() const {
-    return parameters_;
-  }
+ public:
+  const std::string& name() const { return name_; }
+  const std::string& date() const { return date_; }  ///< ISO 8601, of the youngest part
+  const std::vector<std::string>& files() const { return files_; }  ///< in the order merged
+  const std::map<std::string, Parameter, std::less<>>& parameters() const { return parameters_; }
 
   bool has(std::string_view key) const { return parameters_.contains(key); }
-  const Parameter &Get(std::string_view key) const;
+  const Parameter& Get(std::string_view key) const;
 
   /// The value in `unit`, which must be the unit the profile states.
   double Value(std::string_view key, std::string_view unit) const;
   double Number(std::string_view key) const { return Value(key, "1"); }
-  std::int64_t
-  Count(std::string_view key) const; ///< unit `1`, needs a whole number
-  base::Seconds Time(std::string_view key) const {
-    return base::Seconds(Value(key, "s"));
-  }
-  base::Bytes
-  Size(std::string_view key) const; ///< unit `B`, rounded to whole bytes
+  std::int64_t Count(std::string_view key) const;  ///< unit `1`, needs a whole number
+  base::Seconds Time(std::string_view key) const { return base::Seconds(Value(key, "s")); }
+  base::Bytes Size(std::string_view key) const;  ///< unit `B`, rounded to whole bytes
   base::BytesPerSecond Bandwidth(std::string_view key) const {
     return base::BytesPerSecond(Value(key, "B/s"));
   }
@@ -104,10 +93,9 @@ public:
   /// are the same profile. Stable across machines and builds.
   std::uint64_t Hash() const;
 
-private:
+ private:
   friend class ProfileBuilder;
-  friend Profile MergeProfiles(std::string name,
-                               const std::vector<Profile> &parts);
+  friend Profile MergeProfiles(std::string name, const std::vector<Profile>& parts);
 
   std::string name_;
   std::string date_;
@@ -117,23 +105,22 @@ private:
 
 /// Collects the parameters of one file.
 class ProfileBuilder {
-public:
-  explicit ProfileBuilder(std::string name, std::string date = {},
-                          std::string file = {});
+ public:
+  explicit ProfileBuilder(std::string name, std::string date = {}, std::string file = {});
 
   /// Adds a parameter. Throws base::Error if the key is malformed (not
   /// lower-case words of [a-z0-9_] joined by dots), was set before, or the
   /// value is not finite.
-  ProfileBuilder &Set(std::string key, Parameter parameter);
+  ProfileBuilder& Set(std::string key, Parameter parameter);
 
   Profile Build() &&;
 
-private:
+ private:
   Profile profile_;
 };
 
 /// One profile of several: a key that a later part has replaces an earlier
 /// part's.
-Profile MergeProfiles(std::string name, const std::vector<Profile> &parts);
+Profile MergeProfiles(std::string name, const std::vector<Profile>& parts);
 
-} // namespace isthmus::profiles
+}  // namespace isthmus::profiles

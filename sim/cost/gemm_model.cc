@@ -74,12 +74,16 @@ std::optional<GemmModel::Coefficients> GemmModel::Read(const profiles::Profile& 
   c.bandwidth = profile.Bandwidth(prefix + ".memory_bandwidth").value();
   c.epilogue = profile.Number(prefix + ".exposed_epilogue");
   c.wave_quantization = profile.Number(prefix + ".wave_quantization");
-  c.half_tile_efficiency = profile.Number(prefix + ".half_tile_efficiency");
+  const double half_tile_efficiency = profile.Number(prefix + ".half_tile_efficiency");
   c.operand_bytes = static_cast<double>(plan::BytesOf(dtype).value());
-  if (!(c.rate > 0 && c.bandwidth > 0 && c.half_tile_efficiency > 0)) {
+  if (!(c.rate > 0 && c.bandwidth > 0 && half_tile_efficiency > 0)) {
     throw base::Error(fmt::format("error: the rates {}.* of profile {} must be positive", prefix,
                                   profile.name()));
   }
+  for (const Tile& tile : tiles_) {
+    c.tile_efficiency.push_back(TileEfficiency(half_tile_efficiency, tile.rows * tile.columns));
+  }
+  c.split_tile_efficiency = TileEfficiency(half_tile_efficiency, split_tile_ * split_tile_);
   return c;
 }
 
@@ -110,11 +114,12 @@ const GemmModel::Coefficients& GemmModel::CoefficientsOf(const plan::Gemm& gemm)
   return **found;
 }
 
-double GemmModel::WavesTime(const Coefficients& c, double tiles, double area, double k) const {
+double GemmModel::WavesTime(const Coefficients& c, double tiles, double area, double efficiency,
+                            double k) const {
   const double waves = tiles / num_sms_;
   const double paid =
       waves <= 1 ? 1.0 : (1 - c.wave_quantization) * waves + c.wave_quantization * std::ceil(waves);
-  return paid * 2 * area * k * num_sms_ / (c.rate * TileEfficiency(c.half_tile_efficiency, area));
+  return paid * 2 * area * k * num_sms_ / (c.rate * efficiency);
 }
 
 double GemmModel::SplitTime(const Coefficients& c, double m, double n, double k) const {
@@ -122,7 +127,8 @@ double GemmModel::SplitTime(const Coefficients& c, double m, double n, double k)
   const double tiles = std::ceil(m / split_tile_) * std::ceil(n / split_tile_);
   for (std::int64_t parts = 2; parts <= split_max_parts_; parts *= 2) {
     const auto s = static_cast<double>(parts);
-    const double math = WavesTime(c, tiles * s, split_tile_ * split_tile_, k / s);
+    const double math =
+        WavesTime(c, tiles * s, split_tile_ * split_tile_, c.split_tile_efficiency, k / s);
     best = std::min(best, math + s * m * n * split_bytes_ / c.bandwidth + split_latency_);
   }
   return best;
@@ -139,9 +145,10 @@ base::Seconds GemmModel::Time(const plan::Gemm& gemm) const {
   const auto output_bytes = static_cast<double>(gemm.output_bytes.value());
 
   double math = SplitTime(c, m, n, k);
-  for (const Tile& tile : tiles_) {
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    const Tile& tile = tiles_[i];
     const double tiles = std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
-    math = std::min(math, WavesTime(c, tiles, tile.rows * tile.columns, k));
+    math = std::min(math, WavesTime(c, tiles, tile.rows * tile.columns, c.tile_efficiency[i], k));
   }
   const double memory = (c.operand_bytes * (m * k + n * k) + output_bytes) / c.bandwidth;
   return base::Seconds(c.latency + std::max(math, memory) +

@@ -30,7 +30,7 @@ namespace isthmus::sim {
 /// too), fp8, or fp8_promoted for promoted accumulation. Validity: m, n, k from
 /// 128 to 65536; held out, H100 bf16: median 2.9 %, for m, n, k >= 1024 2.2 %.
 /// Pinned by tests/unit/sim/gemm_model_test.cc; derivation:
-/// docs/models/gemm.md. Thread-safe: immutable. Cost: about 10 tiles, 100 ns.
+/// docs/models/gemm.md. Thread-safe: immutable. Cost: some ten tiles and splits, below 1 us.
 class GemmModel {
  public:
   GemmModel(const profiles::Profile& profile, const SustainedClock& clock);
@@ -51,14 +51,16 @@ class GemmModel {
     double bandwidth = 0;
     double epilogue = 0;
     double wave_quantization = 0;
-    double half_tile_efficiency = 0;
+    std::vector<double> tile_efficiency;  // of tiles_, in their order
+    double split_tile_efficiency = 0;
     double operand_bytes = 0;
   };
 
   std::optional<Coefficients> Read(const profiles::Profile& profile, const std::string& name,
                                    plan::DType dtype, const SustainedClock& clock) const;
   const Coefficients& CoefficientsOf(const plan::Gemm& gemm) const;
-  double WavesTime(const Coefficients& c, double tiles, double area, double k) const;
+  double WavesTime(const Coefficients& c, double tiles, double area, double efficiency,
+                   double k) const;
   double SplitTime(const Coefficients& c, double m, double n, double k) const;
 
   double num_sms_ = 0;

@@ -34,10 +34,10 @@ Profile Sample() {
   return std::move(builder).Build();
 }
 
-std::string ErrorOf(const auto &call) {
+std::string ErrorOf(const auto& call) {
   try {
     call();
-  } catch (const base::Error &error) {
+  } catch (const base::Error& error) {
     return error.what();
   }
   return "no error";
@@ -72,16 +72,14 @@ TEST(Profile, CountRefusesFractions) {
 
 TEST(Profile, KeysUnderAPrefixComeInOrder) {
   EXPECT_THAT(Sample().KeysUnder("gemm."),
-              ElementsAre("gemm.bf16.latency", "gemm.bf16.peak_rate",
-                          "gemm.tile.128x256"));
+              ElementsAre("gemm.bf16.latency", "gemm.bf16.peak_rate", "gemm.tile.128x256"));
   EXPECT_TRUE(Sample().KeysUnder("attention.").empty());
 }
 
 TEST(Profile, MergingLetsTheLaterPartWin) {
   ProfileBuilder own("own", "2026-12-01", "own.yaml");
   own.Set("gemm.bf16.latency", Of(5e-6, "s", Mark::kAssumed));
-  const Profile merged =
-      MergeProfiles("both", {Sample(), std::move(own).Build()});
+  const Profile merged = MergeProfiles("both", {Sample(), std::move(own).Build()});
   EXPECT_EQ(merged.name(), "both");
   EXPECT_EQ(merged.date(), "2026-12-01");
   EXPECT_THAT(merged.files(), ElementsAre("gpu.yaml", "own.yaml"));
@@ -95,17 +93,15 @@ TEST(Profile, HashKnowsValuesAndMarksButNotNamesOrPlaces) {
   const Profile renamed = MergeProfiles("other", {Sample()});
   EXPECT_EQ(renamed.Hash(), hash);
 
-  for (const Parameter &change :
-       {Of(2.9e-6, "s"), Of(2.8e-6, "s", Mark::kFitted)}) {
+  for (const Parameter& change : {Of(2.9e-6, "s"), Of(2.8e-6, "s", Mark::kFitted)}) {
     ProfileBuilder part("part");
     part.Set("gemm.bf16.latency", change);
-    EXPECT_NE(MergeProfiles("h100", {Sample(), std::move(part).Build()}).Hash(),
-              hash);
+    EXPECT_NE(MergeProfiles("h100", {Sample(), std::move(part).Build()}).Hash(), hash);
   }
 }
 
 TEST(ProfileBuilder, RefusesMalformedKeys) {
-  for (const char *key : {"", ".", "a.", ".a", "a..b", "Gemm.rate", "a b"}) {
+  for (const char* key : {"", ".", "a.", ".a", "a..b", "Gemm.rate", "a b"}) {
     ProfileBuilder builder("p");
     EXPECT_THAT(ErrorOf([&] { builder.Set(key, Of(1, "1")); }),
                 HasSubstr("is not a parameter's name"))
@@ -118,22 +114,19 @@ TEST(ProfileBuilder, RefusesASecondValueANonNumberAndAMissingUnit) {
   builder.Set("a", Of(1, "1"));
   EXPECT_EQ(ErrorOf([&] { builder.Set("a", Of(2, "1")); }),
             "gpu.yaml:7: error: parameter a is set twice");
-  EXPECT_THAT(ErrorOf([&] {
-                builder.Set("b",
-                            Of(std::numeric_limits<double>::infinity(), "1"));
-              }),
+  EXPECT_THAT(ErrorOf([&] { builder.Set("b", Of(std::numeric_limits<double>::infinity(), "1")); }),
               HasSubstr("parameter b is not a finite number"));
   EXPECT_THAT(ErrorOf([&] { builder.Set("c", Of(1, "")); }),
               HasSubstr("hint: write 1 for a plain number"));
 }
 
 TEST(Mark, WordsAreReadAsTheyAreWritten) {
-  for (const Mark mark : {Mark::kMeasured, Mark::kFitted, Mark::kDataSheet,
-                          Mark::kAssumed, Mark::kChosenAfterSeeingRuns}) {
+  for (const Mark mark : {Mark::kMeasured, Mark::kFitted, Mark::kDataSheet, Mark::kAssumed,
+                          Mark::kChosenAfterSeeingRuns}) {
     EXPECT_EQ(ParseMark(MarkName(mark)), mark);
   }
   EXPECT_EQ(ParseMark("guessed"), std::nullopt);
 }
 
-} // namespace
-} // namespace isthmus::profiles
+}  // namespace
+}  // namespace isthmus::profiles

@@ -61,7 +61,7 @@ traces::Header HeaderOf(std::int64_t num_microbatches) {
   traces::Header header;
   header.num_ranks = static_cast<std::int32_t>(kStageRanks * kPp);
   header.modules = {{.name = "llm"}};
-  header.groups.resize(kPp * (kDp + kTp));
+  header.groups.resize(std::size_t{kPp} * (kDp + kTp));
   for (std::uint32_t stage = 0; stage < kPp; ++stage) {
     header.roles.push_back(Stage(stage, num_microbatches));
     for (std::uint32_t index = 0; index < kStageRanks; ++index) {

@@ -27,9 +27,10 @@ namespace isthmus::reports {
 /// as above, the member of a collective that came last, the side of a transfer that came last. Its
 /// length is the window's.
 ///
-/// Matching. Collectives and matched ops: the k-th op with the communicator on every member.
-/// Transfers: the k-th that took place from one class to another; where folding makes the numbers
-/// n and m of both sides differ (one leader, five equal receivers), k of n meets floor(k·m/n).
+/// Matching. Collectives: the k-th with the communicator on every member; matched computes
+/// likewise, counted apart. Transfers: the k-th that took place from one class to another; where
+/// folding makes the numbers n and m of both sides differ (one leader, five equal receivers), k of
+/// n meets floor(k·m/n).
 ///
 /// Robust against what measured traces have: events that are missing, ops that overlap by jitter,
 /// starts before their issue. Throws base::Error when an event names a class or op that the header

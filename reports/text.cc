@@ -252,8 +252,6 @@ class TextReport {
     Title("Its longest pieces");
     Table rows({{"op"},
                 {"category"},
-                {"module"},
-                {"microbatch", Align::kRight},
                 {"rank", Align::kRight},
                 {"from", Align::kRight},
                 {"length", Align::kRight}});
@@ -262,9 +260,8 @@ class TextReport {
       const auto start = static_cast<double>(piece.start_ps) / kPicosecondsPerSecond;
       const auto length =
           static_cast<double>(piece.end_ps - piece.start_ps) / kPicosecondsPerSecond;
-      rows.AddRow({piece.op, KindInWords(piece.category), piece.module,
-                   piece.microbatch < 0 ? "" : base::FormatCount(piece.microbatch),
-                   base::FormatCount(piece.rank), InSeconds(start), InSeconds(length)});
+      rows.AddRow({piece.op, KindInWords(piece.category), base::FormatCount(piece.rank),
+                   InSeconds(start), InSeconds(length)});
     }
     text_ += rows.RenderText();
   }

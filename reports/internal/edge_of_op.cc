@@ -1,7 +1,5 @@
 #include "reports/internal/edge_of_op.h"
 
-#include <string>
-
 namespace isthmus::reports {
 
 std::uint16_t EdgeOfOp(const traces::OpRecord& op, const traces::RoleRecord& role,
@@ -24,6 +22,18 @@ std::uint16_t EdgeOfOp(const traces::OpRecord& op, const traces::RoleRecord& rol
     if (by_sink == 0 && edge.to == module) by_sink = number;
   }
   return by_source != 0 ? by_source : by_sink;
+}
+
+std::uint16_t EdgeBetweenNames(const std::string& module, const std::string& other,
+                               const traces::Header& header) {
+  std::uint16_t number = 0;
+  for (const traces::BoundaryRecord& edge : header.boundaries) {
+    ++number;
+    const bool along = edge.from == module && edge.to == other;
+    const bool against = edge.from == other && edge.to == module;
+    if (along || against) return number;
+  }
+  return 0;
 }
 
 }  // namespace isthmus::reports

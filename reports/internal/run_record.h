@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "traces/trace.h"
@@ -35,9 +36,10 @@ struct OpFacts {
 struct RoleFacts {
   std::string name;
   std::vector<OpFacts> ops;
-  std::vector<std::uint32_t> compute_ops;                // on the compute lane, in host order
-  std::vector<std::uint32_t> p2p_ops;                    // in host order
-  std::vector<std::vector<std::uint32_t>> ops_of_group;  // by local group, in host order
+  std::vector<std::uint32_t> compute_ops;  // on the compute lane, in host order
+  std::vector<std::uint32_t> p2p_ops;      // in host order
+  /// In host order, by 2 · local group, + 1 for computes: those meet apart from collectives.
+  std::vector<std::vector<std::uint32_t>> ops_of_group;
   std::vector<traces::Dependency> dependencies;
   std::vector<traces::TransferRecord> transfers;
   std::vector<traces::InnerShare> shares;
@@ -96,7 +98,7 @@ class RunRecord {
     return roles_[classes_[rank_class].role];
   }
   const OpFacts& op(const SpanRef& ref) const { return role_of(ref.rank_class).ops[ref.op]; }
-  const std::string& name(const OpFacts& op) const { return names_[op.name]; }
+  const std::string& name(const OpFacts& op) const { return *names_[op.name]; }
   const Span& span(const SpanRef& ref) const {
     return spans_[first_span_[ref.rank_class] + op(ref).slot + ref.transfer];
   }
@@ -106,23 +108,29 @@ class RunRecord {
     return waits_[rank_class];
   }
 
+  /// 1 + the boundary between two modules, in either direction; 0 if there is none.
+  std::uint16_t EdgeBetween(std::uint16_t module, std::uint16_t other) const;
+
   /// The predecessor of an op (dependency or lane) that was ready last.
-  Cause BindingCause(const SpanRef& op) const;
+  Cause BindingCause(const SpanRef& ref) const;
   /// What ended last on a class.
   Cause LastEnd(std::uint32_t rank_class) const;
   /// The other side of a transfer, if it was recorded; `ready` is its issue.
   Cause OtherSide(const SpanRef& transfer) const;
   /// The member of a matched op or collective that was issued last (ties: the op itself, then the
   /// lowest class); `ready` is its issue.
-  Cause LastArrival(const SpanRef& op) const;
+  Cause LastArrival(const SpanRef& ref) const;
 
  private:
   // Transfers that took place between a class and another, in one direction, in host order.
   struct Channel {
     std::uint32_t peer_class = 0;
     bool sends = false;
-    std::vector<std::uint64_t> transfers;  // op << 32 | transfer
+    std::vector<std::uint64_t> transfers;  // keys
   };
+  static std::uint64_t TransferKey(std::uint32_t op, std::uint32_t transfer) {
+    return std::uint64_t{op} << 32U | transfer;
+  }
 
   void AddRole(const traces::RoleRecord& record, const traces::Header& header);
   void AddOp(const traces::OpRecord& source, RoleFacts& role);
@@ -130,14 +138,17 @@ class RunRecord {
   void BuildChannels(std::uint32_t rank_class);
   const Channel* FindChannel(std::uint32_t rank_class, std::uint32_t peer, bool sends) const;
   std::span<const std::uint32_t> OpsOn(std::uint32_t rank_class, std::uint32_t communicator,
-                                       std::vector<std::uint32_t>& merged) const;
+                                       bool compute, std::vector<std::uint32_t>& merged) const;
   Cause Ready(std::uint32_t rank_class, const traces::Dependency& dependency) const;
-  Cause Freed(const SpanRef& op) const;
+  Cause Freed(const SpanRef& ref) const;
 
   std::vector<RoleFacts> roles_;
   std::vector<traces::RankClass> classes_;  // without their members
   std::vector<std::vector<std::uint32_t>> groups_;
-  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::uint32_t> number_of_name_;  // looked up, never walked
+  std::vector<const std::string*> names_;                          // its keys, by number
+  std::size_t num_modules_ = 0;
+  std::vector<std::uint16_t> edges_;     // EdgeBetween, row by row
   std::vector<std::size_t> first_span_;  // by class
   std::vector<Span> spans_;
   std::vector<std::vector<traces::ImposedWait>> waits_;  // by class

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 
 #include "reports/internal/exact_sum.h"
@@ -37,9 +38,62 @@ std::string ModuleName(const Figures& figures, std::uint16_t module) {
   return module < figures.modules.size() ? figures.modules[module].name : std::string();
 }
 
+// Roles of one name (variants with other sizes) are one to the reader: by role, the first so
+// called.
+std::vector<std::size_t> FirstOfName(const std::vector<RoleFacts>& roles) {
+  std::map<std::string, std::size_t> first;
+  std::vector<std::size_t> numbers;
+  for (const RoleFacts& role : roles) {
+    numbers.push_back(first.try_emplace(role.name, numbers.size()).first->second);
+  }
+  return numbers;
+}
+
 std::string PathCategoryName(int category) {
   if (category == kPathStraggler) return "straggler";
   return traces::ToText(static_cast<traces::Category>(category));
+}
+
+void AverageBoundaries(const std::vector<ClassSplit>& splits, double rank_steps,
+                       std::int64_t num_steps, Figures& figures) {
+  for (std::size_t edge = 0; edge < figures.boundaries.size(); ++edge) {
+    double sum = 0;
+    std::int64_t worst = 0;
+    for (const ClassSplit& split : splits) {
+      sum += split.time.count * static_cast<double>(split.exposed_by_edge_ps[edge]);
+      worst = std::max(worst, split.exposed_by_edge_ps[edge]);
+    }
+    figures.boundaries[edge].exposed_s = Seconds(sum / rank_steps);
+    figures.boundaries[edge].worst_exposed_s =
+        Seconds(static_cast<double>(worst) / static_cast<double>(num_steps));
+  }
+}
+
+// The path's pieces summed by category and module, largest first.
+void ShareOutPath(const RunRecord& record, const CriticalPath& path, Figures& figures) {
+  const std::size_t num_modules = figures.modules.size() + 1;  // the last: named by nothing
+  std::vector<std::int64_t> sums(num_modules * kNumPathCategories);
+  for (const PathPiece& piece : path.pieces) {
+    const std::size_t module = std::min<std::size_t>(record.op(piece.ref).module, num_modules - 1);
+    sums[module * kNumPathCategories + static_cast<std::size_t>(piece.category)] +=
+        piece.end - piece.begin;
+    figures.critical_path_ps += piece.end - piece.begin;
+  }
+  for (std::size_t index = 0; index < sums.size(); ++index) {
+    if (sums[index] == 0) continue;
+    figures.critical_path.push_back(
+        {PathCategoryName(static_cast<int>(index % kNumPathCategories)),
+         ModuleName(figures, static_cast<std::uint16_t>(index / kNumPathCategories)),
+         static_cast<double>(sums[index])});
+  }
+  std::stable_sort(figures.critical_path.begin(), figures.critical_path.end(),
+                   [](const auto& left, const auto& right) { return left.share > right.share; });
+  std::vector<double> shares;
+  for (const PathShare& share : figures.critical_path) shares.push_back(share.share);
+  MakeFractions(shares);
+  for (std::size_t index = 0; index < shares.size(); ++index) {
+    figures.critical_path[index].share = shares[index];
+  }
 }
 
 }  // namespace
@@ -93,16 +147,18 @@ void AverageTime(const RunRecord& record, const Window& window,
   TimeShares all{};
   std::vector<TimeShares> by_role(record.roles().size());
   std::vector<std::int32_t> ranks_of_role(record.roles().size());
+  const std::vector<std::size_t> shown_role = FirstOfName(record.roles());
   std::array<double, traces::kNumCategories> exposed{};
   double ranks = 0;
   for (const ClassSplit& split : splits) {
     const double count = split.time.count;
     ranks += count;
-    ranks_of_role[split.time.role] += split.time.count;
+    const std::size_t role = shown_role[split.time.role];
+    ranks_of_role[role] += split.time.count;
     for (std::size_t use = 0; use < all.size(); ++use) {
       const double weight = count * static_cast<double>(split.time.use_ps[use]);
       all[use] += weight;
-      by_role[split.time.role][use] += weight;
+      by_role[role][use] += weight;
     }
     for (std::size_t kind = 0; kind < exposed.size(); ++kind) {
       exposed[kind] += count * static_cast<double>(split.time.exposed_ps[kind]);
@@ -126,45 +182,12 @@ void AverageTime(const RunRecord& record, const Window& window,
   std::stable_sort(
       figures.exposed.begin(), figures.exposed.end(),
       [](const auto& left, const auto& right) { return left.seconds > right.seconds; });
-  for (std::size_t edge = 0; edge < figures.boundaries.size(); ++edge) {
-    double sum = 0;
-    std::int64_t worst = 0;
-    for (const ClassSplit& split : splits) {
-      sum += split.time.count * static_cast<double>(split.exposed_by_edge_ps[edge]);
-      worst = std::max(worst, split.exposed_by_edge_ps[edge]);
-    }
-    figures.boundaries[edge].exposed_s = Seconds(sum / rank_steps);
-    figures.boundaries[edge].worst_exposed_s =
-        Seconds(static_cast<double>(worst) / static_cast<double>(window.num_steps));
-  }
+  AverageBoundaries(splits, rank_steps, window.num_steps, figures);
 }
 
 void SummarizePath(const RunRecord& record, const Window& window, const CriticalPath& path,
                    Figures& figures) {
-  const std::size_t num_modules = figures.modules.size() + 1;  // the last: named by nothing
-  std::vector<std::int64_t> sums(num_modules * kNumPathCategories);
-  for (const PathPiece& piece : path.pieces) {
-    const std::size_t module = std::min<std::size_t>(record.op(piece.ref).module, num_modules - 1);
-    sums[module * kNumPathCategories + static_cast<std::size_t>(piece.category)] +=
-        piece.end - piece.begin;
-    figures.critical_path_ps += piece.end - piece.begin;
-  }
-  for (std::size_t index = 0; index < sums.size(); ++index) {
-    if (sums[index] == 0) continue;
-    figures.critical_path.push_back(
-        {PathCategoryName(static_cast<int>(index % kNumPathCategories)),
-         ModuleName(figures, static_cast<std::uint16_t>(index / kNumPathCategories)),
-         static_cast<double>(sums[index])});
-  }
-  std::stable_sort(figures.critical_path.begin(), figures.critical_path.end(),
-                   [](const auto& left, const auto& right) { return left.share > right.share; });
-  std::vector<double> shares;
-  for (const PathShare& share : figures.critical_path) shares.push_back(share.share);
-  MakeFractions(shares);
-  for (std::size_t index = 0; index < shares.size(); ++index) {
-    figures.critical_path[index].share = shares[index];
-  }
-
+  ShareOutPath(record, path, figures);
   std::vector<PathPiece> longest = path.pieces;
   std::sort(longest.begin(), longest.end(), [](const PathPiece& left, const PathPiece& right) {
     const std::int64_t left_length = left.end - left.begin;
@@ -217,10 +240,11 @@ void TakeFullest(const RunRecord& record, const traces::MemoryPeak& peak, Memory
 
 void SummarizeMemory(const RunRecord& record, const traces::Trailer& trailer, Figures& figures) {
   std::vector<MemoryFigure> by_role(record.roles().size());
+  const std::vector<std::size_t> shown_role = FirstOfName(record.roles());
   for (const traces::MemoryPeak& peak : trailer.memory) {
     if (peak.rank_class >= record.num_classes()) continue;
     const traces::RankClass& ranks = record.rank_class(peak.rank_class);
-    MemoryFigure& figure = by_role[ranks.role];
+    MemoryFigure& figure = by_role[shown_role[ranks.role]];
     const std::int64_t bytes = DeviceBytes(peak);
     const bool first = figure.ranks == 0;
     figure.ranks += ranks.count;

@@ -43,13 +43,13 @@ class Splitter {
     split_.time.use_ps[static_cast<std::size_t>(use)] += duration;
   }
 
-  void BookCategory(const OpFacts& op, traces::Category category, std::int64_t duration) {
+  void BookCategory(traces::Category category, std::uint16_t edge, std::int64_t duration) {
     const TimeUse use = UseOf(category);
     Book(use, duration);
     if (use != TimeUse::kExposedComm) return;
     split_.time.exposed_ps[static_cast<std::size_t>(category)] += duration;
-    if (category == traces::Category::kBoundaryComm && op.edge > 0) {
-      split_.exposed_by_edge_ps[op.edge - 1U] += duration;
+    if (category == traces::Category::kBoundaryComm && edge > 0) {
+      split_.exposed_by_edge_ps[edge - 1U] += duration;
     }
   }
 
@@ -57,7 +57,7 @@ class Splitter {
     const OpFacts& op = record_.op(ref);
     SplitByShares(op, record_.role_of(rank_class_).shares_of(op), begin, end,
                   [&](traces::Category category, std::int64_t from, std::int64_t to) {
-                    BookCategory(op, category, to - from);
+                    BookCategory(category, op.edge, to - from);
                   });
   }
 
@@ -76,8 +76,8 @@ class Splitter {
     IdleBut(begin, end, [&](std::int64_t duration) { Book(use, duration); });
   }
 
-  void IdleIn(const OpFacts& op, std::int64_t begin, std::int64_t end) {
-    IdleBut(begin, end, [&](std::int64_t duration) { BookCategory(op, op.category, duration); });
+  void IdleIn(const OpFacts& op, std::uint16_t edge, std::int64_t begin, std::int64_t end) {
+    IdleBut(begin, end, [&](std::int64_t duration) { BookCategory(op.category, edge, duration); });
   }
 
   void GapBefore(const SpanRef& ref, std::int64_t low, std::int64_t high) {
@@ -106,7 +106,7 @@ class Splitter {
     const Span& span = record_.span(ref);
     const std::int64_t start = std::clamp(span.start, low, high);
     const std::int64_t issue = std::clamp(span.issue, low, start);
-    IdleIn(op, start, high);
+    IdleIn(op, op.edge, start, high);
     const bool matched = op.kind == OpClass::kCollective || op.group > 0;
     Idle(matched ? TimeUse::kStraggler : TimeUse::kHost, issue, start);
     return issue;
@@ -116,10 +116,16 @@ class Splitter {
     const Span& span = record_.span(ref);
     const std::int64_t issue = std::clamp(span.issue, low, high);
     std::int64_t posted = span.start;
+    const OpFacts& op = record_.op(ref);
+    std::uint16_t edge = op.edge;
     const Cause other = record_.OtherSide(ref);
-    if (other.found) posted = std::min(posted, std::max(other.ready, span.issue));
+    if (other.found) {
+      posted = std::min(posted, std::max(other.ready, span.issue));
+      const std::uint16_t crossed = record_.EdgeBetween(op.module, record_.op(other.ref).module);
+      if (crossed > 0) edge = crossed;
+    }
     posted = std::clamp(posted, issue, high);
-    IdleIn(record_.op(ref), posted, high);
+    IdleIn(op, edge, posted, high);
     Idle(TimeUse::kBubble, issue, posted);
     return issue;
   }

@@ -118,6 +118,45 @@ TEST(FiguresTest, MemoryNamesTheFullestRankOfARoleAndTheWorstRoleFirst) {
   EXPECT_EQ(figures.memory[1].categories[1].first, "logits");
 }
 
+TEST(FiguresTest, TransfersBelongToTheEdgeOfBothSidesModules) {
+  RunBuilder run;
+  run.header.modules = {{.name = "vision"}, {.name = "audio"}, {.name = "llm"}};
+  run.header.boundaries = {{"vision", "llm", "non-colocated equal", 64, 32},
+                           {"audio", "llm", "non-colocated equal", 8, 8}};
+  const auto audio = run.AddClass("audio.0", 1, {}, {1});
+  const auto llm = run.AddClass("llm.0", 1, {}, {0});
+  // The receive itself is the LLM's, which has an edge from each encoder.
+  const auto made = run.Compute(audio, 0, 10);
+  const auto sent = run.Transfer(audio, true, 0, 10, 10, 14, {{made}});
+  const auto got = run.Transfer(llm, false, 0, 0, 10, 14);
+  run.op(audio, sent).module = 1;
+  run.op(llm, got).module = 2;
+  run.op(audio, sent).category = traces::Category::kBoundaryComm;
+  run.op(llm, got).category = traces::Category::kBoundaryComm;
+  run.Compute(llm, 14, 20, {{got, 1}});
+  const Figures figures = run.Analyse();
+  EXPECT_EQ(figures.boundaries[0].exposed_s, 0);
+  // Both ranks wait 4 ps: the LLM before its compute, the encoder at its end.
+  EXPECT_DOUBLE_EQ(figures.boundaries[1].exposed_s, 4e-12);
+}
+
+TEST(FiguresTest, VariantsOfARoleAreShownAsOne) {
+  RunBuilder run;
+  const auto small = run.AddClass("llm.0", 1);
+  const auto large = run.AddClass("llm.0", 3);
+  run.Compute(small, 0, 4);
+  run.Compute(large, 0, 8);
+  run.trailer.memory = {{.rank_class = 0, .peak_bytes = 1}, {.rank_class = 1, .peak_bytes = 2}};
+  const Figures figures = run.Analyse();
+  ASSERT_EQ(figures.roles.size(), 1U);
+  EXPECT_EQ(figures.roles[0].ranks, 4);
+  // (4 + 3 · 8) / (4 · 8).
+  EXPECT_DOUBLE_EQ(figures.roles[0].shares[0], 0.875);
+  ASSERT_EQ(figures.memory.size(), 1U);
+  EXPECT_EQ(figures.memory[0].ranks, 4);
+  EXPECT_EQ(figures.memory[0].peak_bytes, 2);
+}
+
 TEST(FiguresTest, EventsThatTheHeaderDoesNotKnowAreErrors) {
   RunBuilder run = OneRank(10);
   run.events.push_back({0, 5, 0, 0, 0, 1});

@@ -104,7 +104,8 @@ struct RankClass {
   std::int32_t node = 0;
   /// By RoleRecord::groups: index into Header::groups, the communicator this class calls so.
   std::vector<std::uint32_t> groups;
-  std::vector<std::uint32_t> peers;  // by peer index: the class on the other side
+  /// By peer index: the class on the other side; covers all peers of the role's transfers.
+  std::vector<std::uint32_t> peers;
   bool operator==(const RankClass&) const = default;
 };
 
@@ -217,7 +218,10 @@ struct Trailer {
 
 /// Takes a run as it happens: OnHeader once, then events and counters in any number of portions,
 /// then OnTrailer once. Events of one class and lane come in order of their start; otherwise the
-/// order is the producer's and deterministic. Not thread-safe.
+/// order is the producer's and deterministic. Every index names something of the header, and no
+/// event ends before it starts: sinks that look things up abort otherwise. Not thread-safe.
+///
+/// A transfer that was skipped has no event. A run that ends without OnTrailer is incomplete.
 class TraceSink {
  public:
   virtual ~TraceSink() = default;

@@ -73,7 +73,9 @@ TEST_P(PerfettoTraceProperty, IsWhatTheViewerExpects) {
   EXPECT_EQ(found["counters"], trace.counters.size());
   EXPECT_EQ(found["processes"].size(), 5U);
   EXPECT_GT(found["flows"], 50);
-  if (trace.header.expanded) EXPECT_GT(found["nested"], 100);
+  if (trace.header.expanded) {
+    EXPECT_GT(found["nested"], 100);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PerfettoTraceProperty, testing::Range<std::uint64_t>(1, 9));

@@ -89,13 +89,14 @@ void StoreReader::Read() {
   CheckStart();
   std::string bytes;
   while (ReadBlock(bytes)) {
-    if (has_trailer_) Fail("the file goes on after its trailer");
+    if (trailer_) Fail("the file goes on after its trailer");
     proto::Block block;
     Defect defect = Decompress(bytes, block);
     if (!defect) defect = Take(block);
     if (defect) Fail("the block " + *defect);
   }
-  if (!has_trailer_) Fail("the file ends without a trailer: it was cut off or never completed");
+  if (!trailer_) Fail("the file ends without a trailer: it was cut off or never completed");
+  sink_.OnTrailer(*trailer_);
 }
 
 Defect StoreReader::Take(const proto::Block& block) {
@@ -170,12 +171,8 @@ Defect StoreReader::TakeCounters(const proto::MemoryCounters& columns) {
 }
 
 Defect StoreReader::TakeTrailer(const proto::Trailer& message) {
-  Trailer trailer;
-  Decode(message, trailer);
-  if (Defect defect = TraceIndex(header_).DefectOf(trailer)) return defect;
-  has_trailer_ = true;
-  sink_.OnTrailer(trailer);
-  return std::nullopt;
+  Decode(message, trailer_.emplace());
+  return TraceIndex(header_).DefectOf(*trailer_);
 }
 
 }  // namespace isthmus::traces::internal

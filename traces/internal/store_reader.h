@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ class StoreReader {
   std::uint64_t roles_left_ = 0;
   std::uint64_t ops_left_ = 0;  // of the last role
   bool header_given_ = false;
-  bool has_trailer_ = false;
+  std::optional<Trailer> trailer_;  // given to the sink when nothing follows it
   std::vector<Event> events_;
   std::vector<MemoryCounter> counters_;
 };

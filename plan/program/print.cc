@@ -53,4 +53,36 @@ std::string Describe(const Program& program, const Role& role, const Op& op) {
   return "";
 }
 
+
+std::string PrintProgram(const Program& program) {
+  std::string text = fmt::format("program {} ({}, {} ranks, {} microbatches)\n", program.name,
+                                 ToText(program.placement), program.num_ranks, program.num_microbatches);
+  std::vector<int> ranks(program.roles.size(), 0);
+  for (const std::uint32_t role : program.role_of_rank) ++ranks[role];
+  for (std::size_t role = 0; role < program.roles.size(); ++role) {
+    text += fmt::format("  role {}: {} ranks, {} ops\n", program.roles[role].name, ranks[role],
+                        program.roles[role].ops.size());
+  }
+  return text;
+}
+
+std::string PrintRank(const Program& program, base::Rank rank) {
+  const Role& role = program.role(rank);
+  std::string text = fmt::format("rank {}: {}\n", rank.value(), role.name);
+  for (std::size_t index = 0; index < role.ops.size(); ++index) {
+    text += fmt::format("  {:5} lane {:2}  {}\n", index, role.ops[index].lane, Describe(program, role, role.ops[index]));
+  }
+  return text;
+}
+
+std::string PrintBoundaries(const Program& program) {
+  std::string text;
+  for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
+    const Boundary& boundary = program.boundaries[edge];
+    text += fmt::format("edge {}: {} {}, width {}\n", edge, ToText(boundary.boundary_case), boundary.factor,
+                        boundary.width);
+  }
+  return text;
+}
+
 }  // namespace isthmus::plan

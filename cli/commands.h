@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The verbs of `isthmus`, each from its options to an exit code: 0 ok, 1 the answer is no. Errors are
+/// exceptions; main() prints them.
+namespace isthmus::cli {
+
+/// Where a verb's answer goes, and in which form.
+struct Output {
+  bool json = false;
+  std::optional<std::string> file;  // -o: instead of standard output, whole or not at all
+  bool verbose = false;
+};
+
+struct SimulateOptions {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string network = "nccl";
+  std::string fold = "auto";
+  bool expanded = false;
+  bool timing = false;
+  std::vector<std::string> traces;
+  Output output;
+};
+int Simulate(const SimulateOptions& options);
+
+struct PlanOptions {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::optional<int> rank;
+  bool boundaries = false;
+  Output output;
+};
+int Plan(const PlanOptions& options);
+
+struct TopologyOptions {
+  std::string cluster;
+  int nodes = 4;
+  std::optional<int> from;
+  std::optional<int> to;
+  bool dot = false;
+  Output output;
+};
+int Topology(const TopologyOptions& options);
+
+struct ScenarioOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+  Output output;
+};
+int ScenarioShow(const ScenarioOptions& options);
+int ScenarioCheck(const ScenarioOptions& options);
+
+struct ReportOptions {
+  std::string trace;
+  std::vector<std::string> export_to;
+  Output output;
+};
+int Report(const ReportOptions& options);
+
+struct ValidateOptions {
+  std::vector<std::string> files;
+  std::string filter;
+  std::optional<std::string> sets;
+  std::optional<std::string> folder;
+  Output output;
+};
+int Validate(const ValidateOptions& options);
+
+/// Writes an answer to standard output or to the file of -o.
+void Write(const Output& output, const std::string& text);
+/// Whether standard output is a terminal that wants colour.
+bool WantsColor(const Output& output);
+/// Columns of the terminal, 100 where there is none.
+int TerminalWidth();
+
+}  // namespace isthmus::cli

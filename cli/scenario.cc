@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "cli/commands.h"
+#include "plan/program/program.h"
+#include "scenarios/scenario.h"
+
+namespace isthmus::cli {
+
+int ScenarioShow(const ScenarioOptions& options) {
+  std::string text;
+  for (const std::string& file : options.files) {
+    const scenarios::Scenario scenario = scenarios::LoadScenario(file, options.overrides);
+    if (options.output.json) {
+      text += nlohmann::ordered_json{{"name", scenario.name},
+                                     {"hash", base::HashText(scenario.hash)},
+                                     {"effective_yaml", scenario.effective_yaml},
+                                     {"assumptions", scenario.assumptions}}
+                  .dump(2) +
+              "\n";
+    } else {
+      text += scenarios::ShowScenario(scenario);
+    }
+  }
+  Write(options.output, text);
+  return 0;
+}
+
+int ScenarioCheck(const ScenarioOptions& options) {
+  std::string text;
+  nlohmann::ordered_json checked = nlohmann::ordered_json::array();
+  for (const std::string& file : options.files) {
+    const scenarios::Scenario scenario = scenarios::LoadScenario(file, options.overrides);
+    const std::string placement = plan::ToText(scenario.job.placement);
+    const std::string hash = base::HashText(scenario.hash);
+    checked.push_back({{"file", file},
+                       {"name", scenario.name},
+                       {"hash", hash},
+                       {"placement", placement},
+                       {"num_ranks", scenario.job.num_ranks}});
+    text += fmt::format("{}: ok ({}, {} ranks, {})\n", file, placement, scenario.job.num_ranks, hash);
+  }
+  Write(options.output, options.output.json ? nlohmann::ordered_json{{"checked", checked}}.dump(2) + "\n" : text);
+  return 0;
+}
+
+}  // namespace isthmus::cli

@@ -1,0 +1,84 @@
+#include <sys/resource.h>
+
+#include <chrono>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "cli/build_info.h"
+#include "cli/commands.h"
+#include "plan/program/validate.h"
+#include "reports/analysis.h"
+#include "reports/json.h"
+#include "reports/text.h"
+#include "scenarios/scenario.h"
+#include "sim/simulate.h"
+#include "traces/tee_sink.h"
+#include "traces/trace_file.h"
+
+namespace isthmus::cli {
+namespace {
+
+sim::SimOptions EngineOptions(const SimulateOptions& options) {
+  sim::SimOptions engine;
+  if (options.network == "flow") {
+    throw base::Error("--network flow: the flow model is known but not built yet; allowed: nccl");
+  }
+  if (options.network != "nccl") {
+    throw base::Error(fmt::format("--network {}: no such model; allowed: nccl, flow", options.network));
+  }
+  if (options.fold != "auto" && options.fold != "off") {
+    throw base::Error(fmt::format("--fold {}: not a choice; allowed: auto, off", options.fold));
+  }
+  engine.folding = options.fold == "auto" ? sim::Folding::kAuto : sim::Folding::kOff;
+  engine.expansion = options.expanded ? sim::Expansion::kExpanded : sim::Expansion::kFused;
+  engine.record_memory_counters = !options.traces.empty();
+  return engine;
+}
+
+}  // namespace
+
+int Simulate(const SimulateOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const sim::SimOptions engine = EngineOptions(options);
+  const scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
+  const topology::Cluster cluster(scenario.cluster);
+  const plan::Program program = plan::Build(scenario.job);
+
+  reports::Analysis analysis;
+  std::vector<std::unique_ptr<traces::TraceSink>> files;
+  std::vector<traces::TraceSink*> sinks{&analysis};
+  for (const std::string& path : options.traces) {
+    files.push_back(traces::OpenTraceFile(path));
+    sinks.push_back(files.back().get());
+  }
+  traces::TeeSink sink(sinks);
+  const sim::RunFacts facts{.scenario_name = scenario.name,
+                            .scenario_hash = base::HashText(scenario.hash),
+                            .profile_name = scenario.profile.name(),
+                            .commit = std::string(BuildCommit()),
+                            .seed = scenario.seed,
+                            .assumptions = scenario.assumptions};
+  const sim::Outcome outcome = sim::Simulate(program, cluster, scenario.profile, engine, facts, sink);
+  if (outcome.deadlock) throw base::Error(outcome.explanation);
+
+  reports::Figures figures = analysis.figures();
+  if (options.timing) {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    figures.cost = reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
+  }
+  if (options.output.json) {
+    Write(options.output, reports::RenderJson(figures));
+  } else {
+    Write(options.output, reports::RenderText(figures, {.color = WantsColor(options.output),
+                                                        .width = TerminalWidth(),
+                                                        .verbose = options.output.verbose}));
+  }
+  return outcome.fits ? 0 : 1;
+}
+
+}  // namespace isthmus::cli

@@ -1,0 +1,71 @@
+#include "topology/graph.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "scenarios/scenario.h"
+#include "topology/cluster.h"
+#include "topology/describe.h"
+
+namespace isthmus::cli {
+namespace {
+
+nlohmann::ordered_json RouteJson(const topology::Cluster& cluster, base::Rank from, base::Rank to) {
+  const topology::Route route = cluster.RouteBetween(cluster.DeviceOf(from), cluster.DeviceOf(to));
+  nlohmann::ordered_json links = nlohmann::ordered_json::array();
+  for (const topology::Link& link : route.links) {
+    links.push_back({{"kind", topology::NameOf(link.kind)},
+                     {"from", topology::LabelOf(cluster.DeviceAt(link.from))},
+                     {"to", topology::LabelOf(cluster.DeviceAt(link.to))},
+                     {"bandwidth_Bps", link.bandwidth.value()},
+                     {"latency_s", link.latency.value()}});
+  }
+  nlohmann::ordered_json json{{"from", from.value()}, {"to", to.value()}, {"kind", topology::NameOf(route.Kind())}};
+  json["bandwidth_Bps"] = route.Bandwidth() ? nlohmann::ordered_json(route.Bandwidth()->value()) : nullptr;
+  json["latency_s"] = route.Latency().value();
+  json["links"] = links;
+  return json;
+}
+
+nlohmann::ordered_json ClusterJson(const topology::Cluster& cluster) {
+  nlohmann::ordered_json groups = nlohmann::ordered_json::array();
+  for (const topology::NodeGroup& group : cluster.spec().node_groups) {
+    groups.push_back({{"name", group.name},
+                      {"nodes", group.num_nodes},
+                      {"gpus_per_node", group.gpus_per_node},
+                      {"gpu", group.gpu}});
+  }
+  return {{"name", cluster.spec().name},
+          {"num_gpus", cluster.num_gpus()},
+          {"num_nodes", cluster.num_nodes()},
+          {"num_leaf_groups", cluster.num_leaf_groups()},
+          {"num_devices", cluster.num_devices()},
+          {"num_links", cluster.num_links()},
+          {"bisection_Bps", topology::Bisection(cluster).value()},
+          {"node_groups", groups}};
+}
+
+}  // namespace
+
+int Topology(const TopologyOptions& options) {
+  if (options.from.has_value() != options.to.has_value()) {
+    throw base::Error("topology: --from and --to belong together; give both ranks of the transfer");
+  }
+  const topology::Cluster cluster(scenarios::LoadCluster(options.cluster, options.nodes));
+  if (options.dot) {
+    Write(options.output, topology::ClusterGraph(cluster).Dot());
+  } else if (options.from) {
+    const base::Rank from{*options.from};
+    const base::Rank to{*options.to};
+    Write(options.output, options.output.json ? RouteJson(cluster, from, to).dump(2) + "\n"
+                                              : topology::DescribeRoute(cluster, from, to));
+  } else {
+    Write(options.output,
+          options.output.json ? ClusterJson(cluster).dump(2) + "\n" : topology::DescribeCluster(cluster));
+  }
+  return 0;
+}
+
+}  // namespace isthmus::cli

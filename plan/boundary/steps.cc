@@ -14,12 +14,12 @@ std::vector<BoundaryStep>& StepsOf(RankBoundary& rank, Direction direction) {
   return direction == Direction::kForward ? rank.forward : rank.backward;
 }
 
-std::uint16_t AddGroup(RankBoundary& rank, const std::vector<base::Rank>& members,
-                       const std::vector<std::int64_t>& member_tokens) {
-  ISTHMUS_CHECK(members.size() == member_tokens.size());
+/// Steps over equal members share a communicator, and so the order of their ops.
+std::uint16_t GroupOf(RankBoundary& rank, const std::vector<base::Rank>& members) {
+  const auto known = std::find(rank.groups.begin(), rank.groups.end(), members);
+  if (known != rank.groups.end()) return static_cast<std::uint16_t>(known - rank.groups.begin());
   ISTHMUS_CHECK(rank.groups.size() < std::numeric_limits<std::uint16_t>::max());
   rank.groups.push_back(members);
-  rank.group_tokens.push_back(member_tokens);
   return static_cast<std::uint16_t>(rank.groups.size() - 1);
 }
 
@@ -48,14 +48,16 @@ void AddCollective(Boundary& boundary, Direction direction, CollectiveKind colle
 void AddSizedCollective(Boundary& boundary, Direction direction, CollectiveKind collective,
                         const std::vector<base::Rank>& members,
                         const std::vector<std::int64_t>& member_tokens, std::int64_t tokens) {
+  ISTHMUS_CHECK(members.size() == member_tokens.size());
   for (const base::Rank member : members) {
     RankBoundary& rank = At(boundary, member);
-    const std::uint16_t group = AddGroup(rank, members, member_tokens);
+    const std::uint16_t group = GroupOf(rank, members);
     StepsOf(rank, direction)
         .push_back({.kind = BoundaryStep::Kind::kCollective,
                     .collective = collective,
                     .group = group,
-                    .tokens = tokens});
+                    .tokens = tokens,
+                    .member_tokens = member_tokens});
   }
 }
 

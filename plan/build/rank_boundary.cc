@@ -36,6 +36,7 @@ std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vecto
     op.module = static_cast<std::uint16_t>(job_.edges[static_cast<std::size_t>(edge)].from);
     op.microbatch = microbatch;
     op.step = static_cast<std::int16_t>(state_.step);
+    op.block = static_cast<std::uint16_t>(index);
     const SlotKey key{.what = kSlotBoundaryCollective,
                       .module = static_cast<std::uint16_t>(edge),
                       .block = static_cast<std::uint16_t>(index),

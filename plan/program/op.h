@@ -68,7 +68,7 @@ struct Op {
   std::uint16_t num_transfers = 0;
   std::uint16_t num_consumed = 0;
   std::uint16_t num_produced = 0;
-  std::uint16_t block = 0;  // Compute: index of the block within the chunk; collectives: of the bucket
+  std::uint16_t block = 0;  // Compute: block within the chunk; collectives: bucket, or step of the boundary
 
   Action action() const { return static_cast<Action>(detail); }
   CollectiveKind collective() const { return static_cast<CollectiveKind>(detail); }

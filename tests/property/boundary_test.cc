@@ -337,7 +337,7 @@ std::vector<Rank> GatherThatMatters(const Boundary& boundary) {
       for (const BoundaryStep& step : forward ? entry.forward : entry.backward) {
         if (step.kind == BoundaryStep::Kind::kCollective &&
             step.collective == CollectiveKind::kAllGather &&
-            entry.group_tokens[step.group][0] > 0 && entry.group_tokens[step.group][1] > 0 &&
+            step.member_tokens[0] > 0 && step.member_tokens[1] > 0 &&
             !(forward ? entry.needed_forward : entry.needed_backward).empty()) {
           return entry.groups[step.group];
         }
@@ -370,7 +370,12 @@ TEST(BoundaryProperty, SwappedSlotsAreNoticed) {
       for (std::size_t group = 0; group < entry.groups.size(); ++group) {
         if (entry.groups[group] == target) {
           std::swap(entry.groups[group][0], entry.groups[group][1]);
-          std::swap(entry.group_tokens[group][0], entry.group_tokens[group][1]);
+          for (auto* steps : {&entry.forward, &entry.backward}) {
+            for (BoundaryStep& step : *steps) {
+              const bool gathers = step.kind == BoundaryStep::Kind::kCollective && step.group == group;
+              if (gathers) std::swap(step.member_tokens[0], step.member_tokens[1]);
+            }
+          }
         }
       }
     }

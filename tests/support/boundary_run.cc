@@ -138,7 +138,7 @@ class Run {
   /// Runs the collective if all members have come to it.
   bool TryCollective(Rank rank, const BoundaryStep& step) {
     const std::vector<Rank>& members = Entry(rank).groups[step.group];
-    const std::vector<std::int64_t>& tokens = Entry(rank).group_tokens[step.group];
+    const std::vector<std::int64_t>& tokens = step.member_tokens;
     Require(std::find(members.begin(), members.end(), rank) != members.end(),
             fmt::format("rank {} is not in its own group", rank.value()));
     for (const Rank member : members) {
@@ -151,7 +151,7 @@ class Run {
         return false;
       }
       Require(other.collective == step.collective && other.tokens == step.tokens &&
-                  Entry(member).group_tokens[other.group] == tokens,
+                  other.member_tokens == tokens,
               "members disagree on a collective");
     }
     Execute(step, members, tokens);

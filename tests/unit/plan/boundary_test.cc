@@ -133,7 +133,7 @@ TEST(ColocatedBoundaryTest, FanInGathersForwardAndSelectsBackward) {
   }
   EXPECT_EQ(boundary.ranks[2].held_forward, (Interval{4, 8}));
   EXPECT_EQ(boundary.ranks[2].needed_forward, (Interval{0, 8}));
-  EXPECT_EQ(boundary.ranks[2].group_tokens[0], (std::vector<std::int64_t>{4, 4}));
+  EXPECT_EQ(boundary.ranks[2].forward[0].member_tokens, (std::vector<std::int64_t>{4, 4}));
 }
 
 // Paper §3.3: encoder TP4 DP2 → LLM TP2 DP4. A shard has 4 tokens, a lane 8.
@@ -221,7 +221,7 @@ TEST(ColocatedBoundaryTest, MoreLanesThanImagesLeaveLanesEmpty) {
                               .width = 1};
   const Boundary boundary =
       BuildColocatedBoundary(Grid({.dp = 8}, 1), Grid({.tp = 4, .dp = 2}, 1), tokens, 8);
-  EXPECT_EQ(boundary.ranks[0].group_tokens[0], (std::vector<std::int64_t>{0, 0, 0, 5}));
+  EXPECT_EQ(boundary.ranks[0].forward[0].member_tokens, (std::vector<std::int64_t>{0, 0, 0, 5}));
   EXPECT_EQ(Text(boundary.ranks[0].backward), "select 0");
   EXPECT_EQ(boundary.ranks[7].held_forward, (Interval{5, 10}));
 }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-/// The verbs of `isthmus`, each from its options to an exit code: 0 ok, 1 the answer is no. Errors are
-/// exceptions; main() prints them.
+/// The verbs of `isthmus`, each from its options to an exit code: 0 ok, 1 the answer is no. Errors
+/// are exceptions; main() prints them.
 namespace isthmus::cli {
 
 /// Where a verb's answer goes, and in which form.

@@ -18,11 +18,13 @@ constexpr int kWorldFailure = 3;
 
 void AddOutput(CLI::App& verb, Output& output) {
   verb.add_flag("--json", output.json, "One JSON object on standard output, nothing else there");
-  verb.add_option("-o,--output", output.file, "Write to FILE instead of standard output")->type_name("FILE");
+  verb.add_option("-o,--output", output.file, "Write to FILE instead of standard output")
+      ->type_name("FILE");
 }
 
 void AddOverrides(CLI::App& verb, std::vector<std::string>& overrides) {
-  verb.add_option("--set", overrides, "Override a value: --set workload.global_batch=512")->type_name("KEY=VALUE");
+  verb.add_option("--set", overrides, "Override a value: --set workload.global_batch=512")
+      ->type_name("KEY=VALUE");
 }
 
 /// A verb, its options, and what it runs. Options live as long as the parser.
@@ -38,38 +40,49 @@ struct Verbs {
 
 void AddSimulate(CLI::App& app, Verbs& verbs) {
   SimulateOptions& options = verbs.simulate;
-  CLI::App& verb = *app.add_subcommand("simulate", "Predict a step: time, FLOPS, memory, bubbles, exposed communication");
+  CLI::App& verb = *app.add_subcommand(
+      "simulate", "Predict a step: time, FLOPS, memory, bubbles, exposed communication");
   verb.add_option("SCENARIO", options.scenario, "A scenario file")->required();
   AddOverrides(verb, options.overrides);
-  verb.add_option("--network", options.network, "Network model: nccl or flow")->capture_default_str();
-  verb.add_option("--fold", options.fold, "Simulate ranks that do the same once: auto or off")->capture_default_str();
-  verb.add_flag("--expand", options.expanded, "Simulate the pieces of every block, not one interval");
-  verb.add_option("--trace", options.traces,
-                  "Write the trace: .pftrace (Perfetto), .json (Chrome), .isthmus (ours), .jsonl, .csv")
+  verb.add_option("--network", options.network, "Network model: nccl or flow")
+      ->capture_default_str();
+  verb.add_option("--fold", options.fold, "Simulate ranks that do the same once: auto or off")
+      ->capture_default_str();
+  verb.add_flag("--expand", options.expanded,
+                "Simulate the pieces of every block, not one interval");
+  verb.add_option(
+          "--trace", options.traces,
+          "Write the trace: .pftrace (Perfetto), .json (Chrome), .isthmus (ours), .jsonl, .csv")
       ->type_name("FILE");
-  verb.add_flag("--timing", options.timing, "Also report wall time and peak memory of this program");
-  verb.add_flag("-v,--verbose", options.output.verbose, "All assumptions, times by role, longest path segments");
+  verb.add_flag("--timing", options.timing,
+                "Also report wall time and peak memory of this program");
+  verb.add_flag("-v,--verbose", options.output.verbose,
+                "All assumptions, times by role, longest path segments");
   AddOutput(verb, options.output);
-  verb.footer("Examples:\n"
-              "  isthmus simulate scenarios/quickstart.yaml\n"
-              "  isthmus simulate scenarios/quickstart.yaml --set workload.global_batch=64 --json\n"
-              "  isthmus simulate scenarios/quickstart.yaml --trace step.pftrace   # open in ui.perfetto.dev\n"
-              "Exit code 1: some rank does not fit into memory.");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus simulate scenarios/quickstart.yaml\n"
+      "  isthmus simulate scenarios/quickstart.yaml --set workload.global_batch=64 --json\n"
+      "  isthmus simulate scenarios/quickstart.yaml --trace step.pftrace   # open in "
+      "ui.perfetto.dev\n"
+      "Exit code 1: some rank does not fit into memory.");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Simulate(verbs.simulate); }; });
 }
 
 void AddPlan(CLI::App& app, Verbs& verbs) {
   PlanOptions& options = verbs.plan;
-  CLI::App& verb = *app.add_subcommand("plan", "Print the program of a scenario: roles, ops, boundaries");
+  CLI::App& verb =
+      *app.add_subcommand("plan", "Print the program of a scenario: roles, ops, boundaries");
   verb.add_option("SCENARIO", options.scenario, "A scenario file")->required();
   AddOverrides(verb, options.overrides);
   verb.add_option("--rank", options.rank, "Print the ops of one rank")->type_name("R");
   verb.add_flag("--boundaries", options.boundaries, "Print the boundary tables only");
   AddOutput(verb, options.output);
-  verb.footer("Examples:\n"
-              "  isthmus plan scenarios/quickstart.yaml\n"
-              "  isthmus plan scenarios/quickstart.yaml --rank 3\n"
-              "Exit code 1: the validator found a problem.");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus plan scenarios/quickstart.yaml\n"
+      "  isthmus plan scenarios/quickstart.yaml --rank 3\n"
+      "Exit code 1: the validator found a problem.");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Plan(verbs.plan); }; });
 }
 
@@ -77,14 +90,17 @@ void AddTopology(CLI::App& app, Verbs& verbs) {
   TopologyOptions& options = verbs.topology;
   CLI::App& verb = *app.add_subcommand("topology", "Print a cluster, or what a transfer crosses");
   verb.add_option("CLUSTER", options.cluster, "Name of a cluster, e.g. h100-dgx")->required();
-  verb.add_option("--nodes", options.nodes, "Number of nodes")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  verb.add_option("--nodes", options.nodes, "Number of nodes")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   verb.add_option("--from", options.from, "Sending rank")->type_name("R");
   verb.add_option("--to", options.to, "Receiving rank")->type_name("R");
   verb.add_flag("--dot", options.dot, "The graph in Graphviz' DOT language");
   AddOutput(verb, options.output);
-  verb.footer("Examples:\n"
-              "  isthmus topology h100-dgx --nodes 4\n"
-              "  isthmus topology h100-dgx --nodes 4 --from 3 --to 20");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus topology h100-dgx --nodes 4\n"
+      "  isthmus topology h100-dgx --nodes 4 --from 3 --to 20");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Topology(verbs.topology); }; });
 }
 
@@ -92,9 +108,10 @@ void AddScenario(CLI::App& app, Verbs& verbs) {
   ScenarioOptions& options = verbs.scenario;
   CLI::App& verb = *app.add_subcommand("scenario", "Show the effective scenario, or check files");
   verb.require_subcommand(1);
-  verb.footer("Examples:\n"
-              "  isthmus scenario show scenarios/quickstart.yaml\n"
-              "  isthmus scenario check scenarios/examples/*.yaml");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus scenario show scenarios/quickstart.yaml\n"
+      "  isthmus scenario check scenarios/examples/*.yaml");
   const auto add = [&](const char* name, const char* text, int (*run)(const ScenarioOptions&)) {
     CLI::App& part = *verb.add_subcommand(name, text);
     part.add_option("FILE", options.files, "Scenario files")->required();
@@ -110,40 +127,53 @@ void AddReport(CLI::App& app, Verbs& verbs) {
   ReportOptions& options = verbs.report;
   CLI::App& verb = *app.add_subcommand("report", "The report of a stored trace");
   verb.add_option("TRACE", options.trace, "A trace in our format (.isthmus)")->required();
-  verb.add_option("--export", options.export_to, "Also write the trace as .pftrace, .json, .jsonl or .csv")
+  verb.add_option("--export", options.export_to,
+                  "Also write the trace as .pftrace, .json, .jsonl or .csv")
       ->type_name("FILE");
-  verb.add_flag("-v,--verbose", options.output.verbose, "All assumptions, times by role, longest path segments");
+  verb.add_flag("-v,--verbose", options.output.verbose,
+                "All assumptions, times by role, longest path segments");
   AddOutput(verb, options.output);
-  verb.footer("Examples:\n"
-              "  isthmus simulate scenarios/quickstart.yaml --trace step.isthmus\n"
-              "  isthmus report step.isthmus --export step.pftrace");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus simulate scenarios/quickstart.yaml --trace step.isthmus\n"
+      "  isthmus report step.isthmus --export step.pftrace");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Report(verbs.report); }; });
 }
 
 void AddValidate(CLI::App& app, Verbs& verbs) {
   ValidateOptions& options = verbs.validate;
-  CLI::App& verb = *app.add_subcommand("validate", "Predict published or own runs and print the error table");
-  verb.add_option("RUNS", options.files, "CSV files of runs (columns are told apart by their header)")->required();
-  verb.add_option("--filter", options.filter, "Rows to take, e.g. 'gpu=H100,confidence=A'")->type_name("COLUMN=VALUE,…");
-  verb.add_option("--sets", options.sets, "CSV with columns set, row_id: groups of rows")->type_name("SETS.csv");
-  verb.add_option("--out", options.folder, "Also write tables (Markdown, CSV) and scenarios into a folder")
+  CLI::App& verb =
+      *app.add_subcommand("validate", "Predict published or own runs and print the error table");
+  verb.add_option("RUNS", options.files,
+                  "CSV files of runs (columns are told apart by their header)")
+      ->required();
+  verb.add_option("--filter", options.filter, "Rows to take, e.g. 'gpu=H100,confidence=A'")
+      ->type_name("COLUMN=VALUE,…");
+  verb.add_option("--sets", options.sets, "CSV with columns set, row_id: groups of rows")
+      ->type_name("SETS.csv");
+  verb.add_option("--out", options.folder,
+                  "Also write tables (Markdown, CSV) and scenarios into a folder")
       ->type_name("DIR");
   AddOutput(verb, options.output);
-  verb.footer("Examples:\n"
-              "  isthmus validate runs.csv\n"
-              "  isthmus validate runs.csv --filter 'gpu=H100,precision=BF16' --json\n"
-              "Exit code 1: a row of a set was skipped.");
+  verb.footer(
+      "Examples:\n"
+      "  isthmus validate runs.csv\n"
+      "  isthmus validate runs.csv --filter 'gpu=H100,precision=BF16' --json\n"
+      "Exit code 1: a row of a set was skipped.");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Validate(verbs.validate); }; });
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app{"Isthmus: simulator and digital twin of distributed training for multimodal LLMs", "isthmus"};
+  CLI::App app{"Isthmus: simulator and digital twin of distributed training for multimodal LLMs",
+               "isthmus"};
   Verbs verbs;
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("isthmus {} ({})", BuildVersion(), BuildCommit()));
-  app.footer("'isthmus VERB --help' explains a verb. Exit codes: 0 ok, 1 the answer is no, 2 a mistake in what was\n"
-             "asked, 3 the world failed.\n"
-             "Example: isthmus simulate scenarios/quickstart.yaml");
+  app.footer(
+      "'isthmus VERB --help' explains a verb. Exit codes: 0 ok, 1 the answer is no, 2 a mistake in "
+      "what was\n"
+      "asked, 3 the world failed.\n"
+      "Example: isthmus simulate scenarios/quickstart.yaml");
   AddSimulate(app, verbs);
   AddPlan(app, verbs);
   AddTopology(app, verbs);

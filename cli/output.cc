@@ -19,7 +19,8 @@ void Write(const Output& output, const std::string& text) {
     return;
   }
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (written != text.size() || std::fflush(stdout) != 0) throw base::IoError("cannot write to standard output");
+  if (written != text.size() || std::fflush(stdout) != 0)
+    throw base::IoError("cannot write to standard output");
 }
 
 bool WantsColor(const Output& output) {

@@ -21,11 +21,13 @@ const char* KindName(plan::OpKind kind) {
 
 Json OpJson(const plan::Program& program, base::Rank rank, const plan::Op& op) {
   const plan::Role& role = program.role(rank);
-  Json json{{"op", plan::Describe(program, role, op)}, {"kind", KindName(op.kind)}, {"lane", op.lane}};
+  Json json{
+      {"op", plan::Describe(program, role, op)}, {"kind", KindName(op.kind)}, {"lane", op.lane}};
   if (op.microbatch >= 0) json["microbatch"] = op.microbatch;
   if (op.group != plan::kNone32) {
     Json members = Json::array();
-    for (const base::Rank member : program.Members(rank, role.groups[op.group])) members.push_back(member.value());
+    for (const base::Rank member : program.Members(rank, role.groups[op.group]))
+      members.push_back(member.value());
     json["group"] = members;
   }
   const bool sized = op.kind == plan::OpKind::kCollective || op.kind == plan::OpKind::kCopy;
@@ -57,7 +59,9 @@ Json ProgramJson(const plan::Program& program) {
   Json boundaries = Json::array();
   for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
     const plan::Boundary& boundary = program.boundaries[edge];
-    const auto name = [&](int module) { return program.modules[static_cast<std::size_t>(module)].module.name; };
+    const auto name = [&](int module) {
+      return program.modules[static_cast<std::size_t>(module)].module.name;
+    };
     boundaries.push_back({{"from", name(program.edges[edge].from)},
                           {"to", name(program.edges[edge].to)},
                           {"case", plan::ToText(boundary.boundary_case)},
@@ -81,7 +85,8 @@ int Plan(const PlanOptions& options) {
   const scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
   const plan::Program program = plan::Build(scenario.job);
   if (options.rank && (*options.rank < 0 || *options.rank >= program.num_ranks)) {
-    throw base::Error(fmt::format("--rank {}: the program has ranks 0 to {}", *options.rank, program.num_ranks - 1));
+    throw base::Error(fmt::format("--rank {}: the program has ranks 0 to {}", *options.rank,
+                                  program.num_ranks - 1));
   }
   const plan::Validation validation = plan::Validate(program);
   std::string text;
@@ -95,7 +100,9 @@ int Plan(const PlanOptions& options) {
            : options.boundaries ? plan::PrintBoundaries(program)
                                 : plan::PrintProgram(program) + plan::PrintBoundaries(program);
     for (const std::string& problem : validation.problems) text += "problem: " + problem + "\n";
-    text += validation.ok() ? "valid: values, order, transfers, rendezvous and communicators checked\n" : "";
+    text += validation.ok()
+                ? "valid: values, order, transfers, rendezvous and communicators checked\n"
+                : "";
   }
   Write(options.output, text);
   return validation.ok() ? 0 : 1;

@@ -1,10 +1,11 @@
+#include "scenarios/scenario.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
 #include "cli/commands.h"
 #include "plan/program/program.h"
-#include "scenarios/scenario.h"
 
 namespace isthmus::cli {
 
@@ -39,9 +40,11 @@ int ScenarioCheck(const ScenarioOptions& options) {
                        {"hash", hash},
                        {"placement", placement},
                        {"num_ranks", scenario.job.num_ranks}});
-    text += fmt::format("{}: ok ({}, {} ranks, {})\n", file, placement, scenario.job.num_ranks, hash);
+    text +=
+        fmt::format("{}: ok ({}, {} ranks, {})\n", file, placement, scenario.job.num_ranks, hash);
   }
-  Write(options.output, options.output.json ? nlohmann::ordered_json{{"checked", checked}}.dump(2) + "\n" : text);
+  Write(options.output,
+        options.output.json ? nlohmann::ordered_json{{"checked", checked}}.dump(2) + "\n" : text);
   return 0;
 }
 

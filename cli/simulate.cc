@@ -1,3 +1,5 @@
+#include "sim/simulate.h"
+
 #include <sys/resource.h>
 
 #include <chrono>
@@ -14,7 +16,6 @@
 #include "reports/json.h"
 #include "reports/text.h"
 #include "scenarios/scenario.h"
-#include "sim/simulate.h"
 #include "traces/tee_sink.h"
 #include "traces/trace_file.h"
 
@@ -27,7 +28,8 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
     throw base::Error("--network flow: the flow model is known but not built yet; allowed: nccl");
   }
   if (options.network != "nccl") {
-    throw base::Error(fmt::format("--network {}: no such model; allowed: nccl, flow", options.network));
+    throw base::Error(
+        fmt::format("--network {}: no such model; allowed: nccl, flow", options.network));
   }
   if (options.fold != "auto" && options.fold != "off") {
     throw base::Error(fmt::format("--fold {}: not a choice; allowed: auto, off", options.fold));
@@ -61,7 +63,8 @@ int Simulate(const SimulateOptions& options) {
                             .commit = std::string(BuildCommit()),
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};
-  const sim::Outcome outcome = sim::Simulate(program, cluster, scenario.profile, engine, facts, sink);
+  const sim::Outcome outcome =
+      sim::Simulate(program, cluster, scenario.profile, engine, facts, sink);
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
   reports::Figures figures = analysis.figures();
@@ -69,7 +72,8 @@ int Simulate(const SimulateOptions& options) {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-    figures.cost = reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
+    figures.cost =
+        reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
   }
   if (options.output.json) {
     Write(options.output, reports::RenderJson(figures));

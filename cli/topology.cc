@@ -1,5 +1,3 @@
-#include "topology/graph.h"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +6,7 @@
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
+#include "topology/graph.h"
 
 namespace isthmus::cli {
 namespace {
@@ -22,8 +21,10 @@ nlohmann::ordered_json RouteJson(const topology::Cluster& cluster, base::Rank fr
                      {"bandwidth_Bps", link.bandwidth.value()},
                      {"latency_s", link.latency.value()}});
   }
-  nlohmann::ordered_json json{{"from", from.value()}, {"to", to.value()}, {"kind", topology::NameOf(route.Kind())}};
-  json["bandwidth_Bps"] = route.Bandwidth() ? nlohmann::ordered_json(route.Bandwidth()->value()) : nullptr;
+  nlohmann::ordered_json json{
+      {"from", from.value()}, {"to", to.value()}, {"kind", topology::NameOf(route.Kind())}};
+  json["bandwidth_Bps"] =
+      route.Bandwidth() ? nlohmann::ordered_json(route.Bandwidth()->value()) : nullptr;
   json["latency_s"] = route.Latency().value();
   json["links"] = links;
   return json;
@@ -62,8 +63,8 @@ int Topology(const TopologyOptions& options) {
     Write(options.output, options.output.json ? RouteJson(cluster, from, to).dump(2) + "\n"
                                               : topology::DescribeRoute(cluster, from, to));
   } else {
-    Write(options.output,
-          options.output.json ? ClusterJson(cluster).dump(2) + "\n" : topology::DescribeCluster(cluster));
+    Write(options.output, options.output.json ? ClusterJson(cluster).dump(2) + "\n"
+                                              : topology::DescribeCluster(cluster));
   }
   return 0;
 }

@@ -27,20 +27,23 @@ double StragglerShare(const profiles::Profile& profile, int num_ranks) {
 
 void CheckRoom(const plan::Program& program, const topology::Cluster& cluster) {
   if (program.num_ranks <= cluster.num_ranks()) return;
-  throw base::Error(fmt::format("the job needs {} ranks, the cluster {} has room for {}", program.num_ranks,
-                                cluster.spec().name, cluster.num_ranks()));
+  throw base::Error(fmt::format("the job needs {} ranks, the cluster {} has room for {}",
+                                program.num_ranks, cluster.spec().name, cluster.num_ranks()));
 }
 
 std::string Explain(const Lowered& lowered, const EngineResult& result) {
   const LoweredClass& cls = lowered.classes[result.blocked_class];
   const plan::Role& role = lowered.role(result.blocked_class);
-  return fmt::format("deadlock: rank {} never runs op {} ({})", cls.representative.value(), result.blocked_op,
+  return fmt::format("deadlock: rank {} never runs op {} ({})", cls.representative.value(),
+                     result.blocked_op,
                      plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
 }
 
-traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile, const SimOptions& options,
-                          const EngineResult& result, traces::TraceSink& sink, Outcome& outcome) {
-  traces::Trailer trailer{.end_ps = result.end_ps, .step_end_ps = result.step_end_ps, .waits = result.waits};
+traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile,
+                          const SimOptions& options, const EngineResult& result,
+                          traces::TraceSink& sink, Outcome& outcome) {
+  traces::Trailer trailer{
+      .end_ps = result.end_ps, .step_end_ps = result.step_end_ps, .waits = result.waits};
   trailer.num_ops = result.num_ops;
   trailer.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   trailer.folded = lowered.folded;
@@ -48,7 +51,8 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
   for (std::uint32_t cls = 0; cls < lowered.classes.size(); ++cls) {
     const LoweredClass& here = lowered.classes[cls];
     const Ledger ledger(*lowered.program, lowered.variants[here.variant], result.times[cls]);
-    traces::MemoryPeak peak = ledger.Peak(facts, CountCommunicators(lowered.role(cls), here, lowered));
+    traces::MemoryPeak peak =
+        ledger.Peak(facts, CountCommunicators(lowered.role(cls), here, lowered));
     peak.rank_class = cls;
     outcome.fits = outcome.fits && peak.verdict != "does_not_fit";
     trailer.memory.push_back(std::move(peak));
@@ -59,8 +63,9 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
 
 }  // namespace
 
-Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster, const profiles::Profile& profile,
-                 const SimOptions& options, const RunFacts& facts, traces::TraceSink& sink) {
+Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
+                 const profiles::Profile& profile, const SimOptions& options, const RunFacts& facts,
+                 traces::TraceSink& sink) {
   CheckRoom(program, cluster);
   const KernelModel kernels(profile);
   const NcclModel collectives(profile);
@@ -72,8 +77,10 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   EngineOptions engine_options;
   engine_options.expanded = options.expansion == Expansion::kExpanded;
   engine_options.straggler_share = StragglerShare(profile, program.num_ranks);
-  engine_options.step_overhead_ps = base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
-  Engine engine(lowered, engine_options, [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
+  engine_options.step_overhead_ps =
+      base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
+  Engine engine(lowered, engine_options,
+                [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
   const EngineResult result = engine.Run();
 
   Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};

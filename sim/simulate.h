@@ -35,13 +35,13 @@ struct RunFacts {
 
 /// Why a run ended and what it took.
 struct Outcome {
-  bool deadlock = false;      // no op can proceed; `explanation` says which rank waits for what
+  bool deadlock = false;  // no op can proceed; `explanation` says which rank waits for what
   std::string explanation;
   std::int64_t end_ps = 0;
   std::uint64_t num_ops = 0;  // executed
   std::int32_t simulated_ranks = 0;
   bool folded = false;
-  bool fits = true;           // no rank class is does_not_fit
+  bool fits = true;  // no rank class is does_not_fit
 };
 
 /// Simulates every op of `program` on the first program.num_ranks devices of `cluster`.

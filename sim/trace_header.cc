@@ -14,38 +14,56 @@ namespace {
 
 traces::Category CategoryOf(const plan::Op& op) {
   switch (op.purpose) {
-    case plan::Purpose::kModel: return traces::Category::kCompute;
-    case plan::Purpose::kPipeline: return traces::Category::kPipelineComm;
-    case plan::Purpose::kBoundary: return traces::Category::kBoundaryComm;
+    case plan::Purpose::kModel:
+      return traces::Category::kCompute;
+    case plan::Purpose::kPipeline:
+      return traces::Category::kPipelineComm;
+    case plan::Purpose::kBoundary:
+      return traces::Category::kBoundaryComm;
     case plan::Purpose::kGradientSync:
-    case plan::Purpose::kParameterGather: return traces::Category::kDpComm;
-    case plan::Purpose::kScalars: return traces::Category::kScalarComm;
-    case plan::Purpose::kOffload: return traces::Category::kCopy;
-    case plan::Purpose::kOptimizer: return traces::Category::kOptimizer;
+    case plan::Purpose::kParameterGather:
+      return traces::Category::kDpComm;
+    case plan::Purpose::kScalars:
+      return traces::Category::kScalarComm;
+    case plan::Purpose::kOffload:
+      return traces::Category::kCopy;
+    case plan::Purpose::kOptimizer:
+      return traces::Category::kOptimizer;
   }
   return traces::Category::kCompute;
 }
 
 std::string KindName(plan::OpKind kind) {
   switch (kind) {
-    case plan::OpKind::kCompute: return "compute";
-    case plan::OpKind::kCollective: return "collective";
-    case plan::OpKind::kP2P: return "p2p";
-    case plan::OpKind::kCopy: return "copy";
-    case plan::OpKind::kOptimizer: return "optimizer";
+    case plan::OpKind::kCompute:
+      return "compute";
+    case plan::OpKind::kCollective:
+      return "collective";
+    case plan::OpKind::kP2P:
+      return "p2p";
+    case plan::OpKind::kCopy:
+      return "copy";
+    case plan::OpKind::kOptimizer:
+      return "optimizer";
   }
   return "";
 }
 
 std::string ActionName(const plan::Op& op) {
-  static constexpr const char* kActions[] = {"forward", "backward", "backward_input", "backward_weight", "recompute"};
+  static constexpr const char* kActions[] = {"forward", "backward", "backward_input",
+                                             "backward_weight", "recompute"};
   static constexpr const char* kOptimizer[] = {"zero", "norm", "check", "clip", "step"};
   switch (op.kind) {
-    case plan::OpKind::kCompute: return kActions[op.detail];
-    case plan::OpKind::kCollective: return plan::ToText(op.collective());
-    case plan::OpKind::kP2P: return "exchange";
-    case plan::OpKind::kCopy: return op.copy() == plan::CopyDirection::kToHost ? "to_host" : "to_device";
-    case plan::OpKind::kOptimizer: return kOptimizer[op.detail];
+    case plan::OpKind::kCompute:
+      return kActions[op.detail];
+    case plan::OpKind::kCollective:
+      return plan::ToText(op.collective());
+    case plan::OpKind::kP2P:
+      return "exchange";
+    case plan::OpKind::kCopy:
+      return op.copy() == plan::CopyDirection::kToHost ? "to_host" : "to_device";
+    case plan::OpKind::kOptimizer:
+      return kOptimizer[op.detail];
   }
   return "";
 }
@@ -53,26 +71,34 @@ std::string ActionName(const plan::Op& op) {
 std::string GroupName(const plan::Program& program, const plan::GroupRef& group) {
   switch (group.kind) {
     case plan::GroupRef::Kind::kAxes:
-      return fmt::format("{} {}", program.modules[group.module].module.name, plan::ToText(group.axes));
+      return fmt::format("{} {}", program.modules[group.module].module.name,
+                         plan::ToText(group.axes));
     case plan::GroupRef::Kind::kBoundary: {
       const plan::Edge& edge = program.edges[group.edge];
-      return fmt::format("{}->{} {}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
-                         program.modules[static_cast<std::size_t>(edge.to)].module.name, group.index);
+      return fmt::format(
+          "{}->{} {}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
+          program.modules[static_cast<std::size_t>(edge.to)].module.name, group.index);
     }
     case plan::GroupRef::Kind::kEmbedding:
       return fmt::format("{} embedding", program.modules[group.module].module.name);
-    case plan::GroupRef::Kind::kWorld: return "world";
+    case plan::GroupRef::Kind::kWorld:
+      return "world";
   }
   return "";
 }
 
 traces::LaneRecord DescribeLane(const plan::Lane& lane, const std::vector<std::string>& groups) {
   switch (lane.kind) {
-    case plan::LaneKind::kCompute: return {"compute", "compute"};
-    case plan::LaneKind::kCommunicator: return {"communicator", groups[lane.group]};
-    case plan::LaneKind::kP2P: return {"p2p", "p2p"};
-    case plan::LaneKind::kCopyToHost: return {"copy_to_host", "copy to host"};
-    case plan::LaneKind::kCopyToDevice: return {"copy_to_device", "copy to device"};
+    case plan::LaneKind::kCompute:
+      return {"compute", "compute"};
+    case plan::LaneKind::kCommunicator:
+      return {"communicator", groups[lane.group]};
+    case plan::LaneKind::kP2P:
+      return {"p2p", "p2p"};
+    case plan::LaneKind::kCopyToHost:
+      return {"copy_to_host", "copy to host"};
+    case plan::LaneKind::kCopyToDevice:
+      return {"copy_to_device", "copy to device"};
   }
   return {};
 }
@@ -91,8 +117,8 @@ std::vector<traces::Dependency> ProducersOf(const plan::Role& role) {
   return producers;
 }
 
-traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant, std::uint32_t index,
-                            const std::vector<traces::Dependency>& producers) {
+traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant,
+                            std::uint32_t index, const std::vector<traces::Dependency>& producers) {
   const plan::Role& role = *variant.ops;
   const plan::Op& op = role.ops[index];
   const plan::SizeTable& table = program.tables[variant.table];
@@ -119,9 +145,10 @@ traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant
   for (const plan::ValueId value : role.consumed_by(op)) {
     const traces::Dependency& producer = producers[value];
     if (producer.op == plan::kNone32) continue;
-    const bool known = std::any_of(record.dependencies.begin(), record.dependencies.end(), [&](const auto& other) {
-      return other.op == producer.op && other.transfer == producer.transfer;
-    });
+    const bool known =
+        std::any_of(record.dependencies.begin(), record.dependencies.end(), [&](const auto& other) {
+          return other.op == producer.op && other.transfer == producer.transfer;
+        });
     if (!known) record.dependencies.push_back(producer);
   }
   for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
@@ -136,8 +163,10 @@ traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& var
   const plan::Role& role = *variant.ops;
   traces::RoleRecord record;
   record.name = role.name;
-  for (const plan::GroupRef& group : role.groups) record.groups.push_back(GroupName(program, group));
-  for (const plan::Lane& lane : role.lanes) record.lanes.push_back(DescribeLane(lane, record.groups));
+  for (const plan::GroupRef& group : role.groups)
+    record.groups.push_back(GroupName(program, group));
+  for (const plan::Lane& lane : role.lanes)
+    record.lanes.push_back(DescribeLane(lane, record.groups));
   const std::vector<traces::Dependency> producers = ProducersOf(role);
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     record.ops.push_back(DescribeOp(program, variant, index, producers));
@@ -156,7 +185,8 @@ void AddClasses(const Lowered& lowered, const topology::Cluster& cluster, traces
     record.groups = cls.communicators;
     record.peers = cls.peers;
   }
-  for (const Communicator& communicator : lowered.communicators) header.groups.push_back(communicator.classes);
+  for (const Communicator& communicator : lowered.communicators)
+    header.groups.push_back(communicator.classes);
 }
 
 void AddFlops(const Lowered& lowered, traces::Header& header) {
@@ -175,16 +205,21 @@ void AddFlops(const Lowered& lowered, traces::Header& header) {
   }
   header.step_flops["model"] = model;
   header.step_flops["hardware"] = hardware;
-  header.flop_convention = "model: forward and backward of what is trained, causal attention counted half, no recomputation";
+  header.flop_convention =
+      "model: forward and backward of what is trained, causal attention counted half, no "
+      "recomputation";
   std::vector<plan::ModuleTokens> tokens;
   for (const plan::PlacedModule& module : program.modules) {
     const bool decoder = module.module.kind == plan::ModuleKind::kDecoder;
-    const std::int64_t per_sample = decoder ? program.workload.sequence_length : module.module.tokens_per_sample;
-    tokens.push_back({.module = &module.module,
-                      .tokens = per_sample * program.workload.global_batch,
-                      .span = decoder ? program.workload.sequence_length : module.module.span_tokens});
+    const std::int64_t per_sample =
+        decoder ? program.workload.sequence_length : module.module.tokens_per_sample;
+    tokens.push_back(
+        {.module = &module.module,
+         .tokens = per_sample * program.workload.global_batch,
+         .span = decoder ? program.workload.sequence_length : module.module.span_tokens});
   }
-  for (const auto convention : {plan::FlopConvention::kFullAttention, plan::FlopConvention::kParameters}) {
+  for (const auto convention :
+       {plan::FlopConvention::kFullAttention, plan::FlopConvention::kParameters}) {
     header.step_flops[plan::ToText(convention)] = plan::StepFlops(convention, tokens).value();
   }
 }
@@ -206,17 +241,21 @@ void AddModules(const plan::Program& program, traces::Header& header) {
 void AddBoundaries(const plan::Program& program, traces::Header& header) {
   for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
     const plan::Boundary& boundary = program.boundaries[edge];
-    const plan::Module& from = program.modules[static_cast<std::size_t>(program.edges[edge].from)].module;
+    const plan::Module& from =
+        program.modules[static_cast<std::size_t>(program.edges[edge].from)].module;
     traces::BoundaryRecord& record = header.boundaries.emplace_back();
     record.from = from.name;
     record.to = program.modules[static_cast<std::size_t>(program.edges[edge].to)].module.name;
     record.kind = plan::ToText(boundary.boundary_case);
     if (boundary.ranks.empty()) continue;
     if (boundary.factor > 1) record.kind += fmt::format(" {}", boundary.factor);
-    record.kind = fmt::format("{} {}", boundary.colocated ? "colocated" : "non-colocated", record.kind);
+    record.kind =
+        fmt::format("{} {}", boundary.colocated ? "colocated" : "non-colocated", record.kind);
     const base::Bytes element = plan::BytesOf(from.settings.precision);
-    record.bytes_forward = plan::PayloadForward(boundary, program.num_microbatches, element).value();
-    record.bytes_backward = plan::PayloadBackward(boundary, program.num_microbatches, element).value();
+    record.bytes_forward =
+        plan::PayloadForward(boundary, program.num_microbatches, element).value();
+    record.bytes_backward =
+        plan::PayloadBackward(boundary, program.num_microbatches, element).value();
   }
 }
 
@@ -229,8 +268,9 @@ std::string PeakRateKey(const plan::Program& program) {
 
 }  // namespace
 
-traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster, const profiles::Profile& profile,
-                           const SimOptions& options, const RunFacts& facts) {
+traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster,
+                           const profiles::Profile& profile, const SimOptions& options,
+                           const RunFacts& facts) {
   const plan::Program& program = *lowered.program;
   traces::Header header;
   header.kind = traces::TraceKind::kPredicted;
@@ -252,7 +292,8 @@ traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& clus
   header.folded = lowered.folded;
   header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
   header.assumptions = facts.assumptions;
-  for (const Variant& variant : lowered.variants) header.roles.push_back(DescribeRole(program, variant));
+  for (const Variant& variant : lowered.variants)
+    header.roles.push_back(DescribeRole(program, variant));
   AddModules(program, header);
   AddBoundaries(program, header);
   AddClasses(lowered, cluster, header);

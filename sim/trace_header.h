@@ -10,7 +10,8 @@
 namespace isthmus::sim {
 
 /// The static half of a predicted trace: ops, groups, classes, FLOPs, payloads.
-traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster, const profiles::Profile& profile,
-                           const SimOptions& options, const RunFacts& facts);
+traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster,
+                           const profiles::Profile& profile, const SimOptions& options,
+                           const RunFacts& facts);
 
 }  // namespace isthmus::sim

@@ -36,8 +36,8 @@ std::vector<std::int64_t> EmissionKey(const PlacedJob& placed, base::Rank rank) 
     for (const auto* steps : {&here.forward, &here.backward}) {
       for (const BoundaryStep& step : *steps) key.push_back(step.tokens);
     }
-    for (const auto* messages :
-         {&here.sends_forward, &here.receives_forward, &here.sends_backward, &here.receives_backward}) {
+    for (const auto* messages : {&here.sends_forward, &here.receives_forward, &here.sends_backward,
+                                 &here.receives_backward}) {
       for (const BoundaryMessage& message : *messages) key.push_back(message.tokens.size());
     }
   }
@@ -45,8 +45,8 @@ std::vector<std::int64_t> EmissionKey(const PlacedJob& placed, base::Rank rank) 
 }
 
 template <typename T>
-std::uint32_t InternByHash(std::map<std::uint64_t, std::uint32_t>& known, std::vector<T>& items, std::uint64_t hash,
-                           T item) {
+std::uint32_t InternByHash(std::map<std::uint64_t, std::uint32_t>& known, std::vector<T>& items,
+                           std::uint64_t hash, T item) {
   const auto [at, is_new] = known.try_emplace(hash, static_cast<std::uint32_t>(items.size()));
   if (is_new) items.push_back(std::move(item));
   return at->second;
@@ -62,7 +62,8 @@ void FillPasses(const Job& job, Program& program) {
   if (job.optimizer.overlap_param_gather) program.passes.emplace_back("overlap_param_gather");
   if (job.optimizer.overlap_grad_reduce) program.passes.emplace_back("overlap_grad_reduce");
   for (const Module& module : job.modules) {
-    if (module.settings.recompute == Recompute::kFull) program.passes.push_back("recompute " + module.name);
+    if (module.settings.recompute == Recompute::kFull)
+      program.passes.push_back("recompute " + module.name);
     if (module.settings.offload_parameters) program.passes.push_back("offload " + module.name);
   }
 }

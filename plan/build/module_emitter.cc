@@ -6,7 +6,8 @@
 
 namespace isthmus::plan {
 
-ModuleEmitter::ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job, const StageOnRank& at)
+ModuleEmitter::ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job,
+                             const StageOnRank& at)
     : writer_(writer),
       works_(works),
       job_(job),
@@ -27,7 +28,9 @@ bool ModuleEmitter::has_backward_behind() const {
   return module_.settings.backward != BackwardMode::kAbsent;
 }
 
-base::Bytes ModuleEmitter::input_bytes() const { return ActivationBytes(ShapeOf({.num_layers = 1})); }
+base::Bytes ModuleEmitter::input_bytes() const {
+  return ActivationBytes(ShapeOf({.num_layers = 1}));
+}
 
 base::Bytes ModuleEmitter::output_bytes() const {
   return ActivationBytes(ShapeOf(at_.plan->plain.back().block));
@@ -57,14 +60,15 @@ namespace {
 
 /// Tells the blocks of a stage apart by what they span, whichever way the stage was cut.
 std::uint32_t Span(const Block& block, int first_layer) {
-  const std::uint32_t ends = (block.stem ? 1U : 0U) + (block.projector ? 2U : 0U) + (block.head ? 4U : 0U);
+  const std::uint32_t ends =
+      (block.stem ? 1U : 0U) + (block.projector ? 2U : 0U) + (block.head ? 4U : 0U);
   return (static_cast<std::uint32_t>(first_layer) << 3U) + ends;
 }
 
 }  // namespace
 
-Op ModuleEmitter::ComputeOp(const StepState& state, const BlockShape& shape, Action action, int microbatch,
-                            std::size_t block) {
+Op ModuleEmitter::ComputeOp(const StepState& state, const BlockShape& shape, Action action,
+                            int microbatch, std::size_t block) {
   const std::uint32_t work = works_.Get(at_.module, shape, action);
   Op op{.kind = OpKind::kCompute, .detail = static_cast<std::uint8_t>(action)};
   op.lane = writer_.ComputeLane();
@@ -94,11 +98,13 @@ Storage ModuleEmitter::ActivationStorage(ValueKind kind, MemoryCategory category
 
 std::vector<ValueId> ModuleEmitter::Parameters(const std::vector<int>& storages) const {
   std::vector<ValueId> values;
-  for (const int storage : storages) values.push_back(parameters_[static_cast<std::size_t>(storage)]);
+  for (const int storage : storages)
+    values.push_back(parameters_[static_cast<std::size_t>(storage)]);
   return values;
 }
 
-void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch, std::vector<ValueId>& produced) {
+void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch,
+                                 std::vector<ValueId>& produced) {
   MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
   const bool absent = module_.settings.backward == BackwardMode::kAbsent;
   for (const BackwardBlock& backward : forward.backward) {
@@ -111,13 +117,13 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch, st
     const SlotKey key = Key(what, static_cast<std::size_t>(backward.block.num_layers),
                             Span(backward.block, backward.first_layer));
     const ValueKind kind = backward.recomputed ? ValueKind::kCheckpoint : ValueKind::kContext;
-    saved.push_back(writer_.AddValue(ActivationStorage(kind, MemoryCategory::kActivations, microbatch,
-                                                       writer_.Size(key, bytes))));
+    saved.push_back(writer_.AddValue(ActivationStorage(kind, MemoryCategory::kActivations,
+                                                       microbatch, writer_.Size(key, bytes))));
     produced.push_back(saved.back());
     if (!backward.block.head) continue;
     const SizeId logits = writer_.Size(Key(kSlotLogits), LogitBytes(shape));
-    context.logits =
-        writer_.AddValue(ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, microbatch, logits));
+    context.logits = writer_.AddValue(
+        ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, microbatch, logits));
     produced.push_back(*context.logits);
   }
 }
@@ -132,19 +138,22 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
     const ForwardBlock& block = blocks[index];
     const BlockShape shape = ShapeOf(block.block);
     std::vector<ValueId> consumed = flowing;
-    const bool waits_for_all = index == 0 && microbatch == 0 && !job_.optimizer.overlap_param_gather;
-    const std::vector<ValueId> parameters = waits_for_all ? parameters_ : Parameters(block.parameters);
+    const bool waits_for_all =
+        index == 0 && microbatch == 0 && !job_.optimizer.overlap_param_gather;
+    const std::vector<ValueId> parameters =
+        waits_for_all ? parameters_ : Parameters(block.parameters);
     consumed.insert(consumed.end(), parameters.begin(), parameters.end());
     std::vector<ValueId> produced;
     output.reset();
     if (!block.block.head) {
       const bool leaves = index + 1 == blocks.size() && module_.kind != ModuleKind::kDecoder;
-      const SizeId size = writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
-                                           Span(block.block, block.first_layer)),
-                                       ActivationBytes(shape));
+      const SizeId size =
+          writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
+                           Span(block.block, block.first_layer)),
+                       ActivationBytes(shape));
       output = writer_.AddValue(ActivationStorage(
-          ValueKind::kActivation, leaves ? MemoryCategory::kBoundary : MemoryCategory::kActivations, microbatch,
-          size));
+          ValueKind::kActivation, leaves ? MemoryCategory::kBoundary : MemoryCategory::kActivations,
+          microbatch, size));
       produced.push_back(*output);
     }
     SaveContexts(block, microbatch, produced);
@@ -159,8 +168,9 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
   return output;
 }
 
-std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& block, int microbatch,
-                                         std::size_t index, std::vector<ValueId> consumed,
+std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& block,
+                                         int microbatch, std::size_t index,
+                                         std::vector<ValueId> consumed,
                                          std::vector<ValueId> produced) {
   BlockShape shape = ShapeOf(block.block);
   shape.recomputed_layers = block.recomputed ? block.block.num_layers : 0;
@@ -195,11 +205,13 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
   shape.needs_input_gradient = block.needs_input_gradient;
   shape.needs_weight_gradient = block.needs_weight_gradient;
   Op op = ComputeOp(state, shape, Action::kBackward, microbatch, index);
-  op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span), works_.Get(at_.module, shape, Action::kBackward));
+  op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
+                             works_.Get(at_.module, shape, Action::kBackward));
   return writer_.Add(op, consumed, produced);
 }
 
-void ModuleEmitter::Backward(StepState& state, int microbatch, const std::vector<ValueId>& output_gradients,
+void ModuleEmitter::Backward(StepState& state, int microbatch,
+                             const std::vector<ValueId>& output_gradients,
                              const std::vector<ValueId>& accumulated,
                              const std::vector<ValueId>& input_gradients) {
   if (!has_backward()) return;
@@ -208,7 +220,8 @@ void ModuleEmitter::Backward(StepState& state, int microbatch, const std::vector
     for (const BackwardBlock& backward : forward.backward) blocks.push_back(&backward);
   }
   MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
-  const bool overlaps = microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
+  const bool overlaps =
+      microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
   std::vector<ValueId> flowing = output_gradients;
   for (std::size_t index = blocks.size(); index-- > 0;) {
     const BackwardBlock& block = *blocks[index];
@@ -222,9 +235,10 @@ void ModuleEmitter::Backward(StepState& state, int microbatch, const std::vector
       produced = input_gradients;
     } else {
       const BackwardBlock& before = *blocks[index - 1];
-      const SizeId size = writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(before.block.num_layers),
-                                           Span(before.block, before.first_layer)),
-                                       ActivationBytes(ShapeOf(before.block)));
+      const SizeId size =
+          writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(before.block.num_layers),
+                           Span(before.block, before.first_layer)),
+                       ActivationBytes(ShapeOf(before.block)));
       produced.push_back(writer_.AddValue(
           ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, microbatch, size)));
       flowing = produced;

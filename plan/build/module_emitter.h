@@ -16,12 +16,12 @@ struct StageOnRank {
   int module = 0;  // index into Job::modules
   int stage = 0;
   const StagePlan* plan = nullptr;
-  BlockShape shape;            // tokens, tp, cp, span, projector of a microbatch (or window)
-  int num_microbatches = 1;    // of this module: 1 for a colocated encoder
+  BlockShape shape;                   // tokens, tp, cp, span, projector of a microbatch (or window)
+  int num_microbatches = 1;           // of this module: 1 for a colocated encoder
   std::int32_t first_microbatch = 0;  // -1: the module's one microbatch is the whole window
   int tp = 1;
-  int module_ranks = 1;        // of the whole module
-  int dp_shard = 1;            // ranks that share one copy of the optimizer state: dp_shard × cp
+  int module_ranks = 1;  // of the whole module
+  int dp_shard = 1;      // ranks that share one copy of the optimizer state: dp_shard × cp
   int dp_replica = 1;
   bool embedding_is_shared = false;  // tied embeddings on both ends of a pipeline
 };
@@ -34,8 +34,8 @@ struct StepState {
   std::uint32_t last_compute = kNone32;  // index of the last Compute of the model
 };
 
-/// Writes the ops of one module's stage on one rank: parameter gathers, forward and backward blocks,
-/// gradient synchronisation, optimizer. Schedules call it in the order of their calls.
+/// Writes the ops of one module's stage on one rank: parameter gathers, forward and backward
+/// blocks, gradient synchronisation, optimizer. Schedules call it in the order of their calls.
 ///
 /// Lifetime: refers to the writer, pool and plan. Not thread-safe.
 class ModuleEmitter {
@@ -48,19 +48,21 @@ class ModuleEmitter {
   bool trained() const { return at_.plan->trained_parameters > 0; }
   /// Whether gradients come from the stages behind this one: the module's backward is real.
   bool has_backward_behind() const;
-  base::Bytes input_bytes() const;   // of the activation from the stage in front
+  base::Bytes input_bytes() const;  // of the activation from the stage in front
   base::Bytes output_bytes() const;
 
   /// All-gathers parameters, bucket by bucket, and zeroes main gradients.
   void BeginStep(StepState& state);
   /// Forward of a microbatch. `inputs` are what the first block consumes. Returns the output, or
   /// nothing for the stage that ends in the loss.
-  std::optional<ValueId> Forward(StepState& state, int microbatch, const std::vector<ValueId>& inputs);
+  std::optional<ValueId> Forward(StepState& state, int microbatch,
+                                 const std::vector<ValueId>& inputs);
   /// Backward of a microbatch. The last block (first in backward order) also consumes
   /// `output_gradients`; the first block's op produces `input_gradients`, and consumes
   /// `accumulated` (earlier versions of those it accumulates into).
   void Backward(StepState& state, int microbatch, const std::vector<ValueId>& output_gradients,
-                const std::vector<ValueId>& accumulated, const std::vector<ValueId>& input_gradients);
+                const std::vector<ValueId>& accumulated,
+                const std::vector<ValueId>& input_gradients);
   /// Reductions that were not overlapped, sums over tp, tied embeddings.
   void SyncGradients(StepState& state);
   /// Squared norm of the owned gradients and its sum over the module; returns the scalar.
@@ -83,18 +85,22 @@ class ModuleEmitter {
 
   const std::vector<ForwardBlock>& BlocksOf(int microbatch) const;
   BlockShape ShapeOf(const Block& block) const;
-  Storage ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch, SizeId size) const;
+  Storage ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch,
+                            SizeId size) const;
   Op ComputeOp(const StepState& state, const BlockShape& shape, Action action, int microbatch,
                std::size_t block);
   std::vector<ValueId> Parameters(const std::vector<int>& storages) const;
   void AddPersistentStorage();
   void SaveContexts(const ForwardBlock& forward, int microbatch, std::vector<ValueId>& produced);
-  std::uint32_t AddBackward(StepState& state, const BackwardBlock& block, int microbatch, std::size_t index,
-                            std::vector<ValueId> consumed, std::vector<ValueId> produced);
+  std::uint32_t AddBackward(StepState& state, const BackwardBlock& block, int microbatch,
+                            std::size_t index, std::vector<ValueId> consumed,
+                            std::vector<ValueId> produced);
   void ReduceBucket(StepState& state, int bucket, bool serial);
   ValueId Communicate(StepState& state, CollectiveKind kind, AxisSet axes, Purpose purpose,
-                      const SlotKey& key, base::Bytes bytes, ValueId value, int bucket, bool serial);
-  std::uint32_t AddOptimizerOp(StepState& state, OptimizerAction action, const std::vector<ValueId>& consumed,
+                      const SlotKey& key, base::Bytes bytes, ValueId value, int bucket,
+                      bool serial);
+  std::uint32_t AddOptimizerOp(StepState& state, OptimizerAction action,
+                               const std::vector<ValueId>& consumed,
                                const std::vector<ValueId>& produced);
   SlotKey Key(std::uint16_t what, std::size_t block = 0, std::uint32_t extra = 0) const;
   int shards() const { return at_.dp_shard; }

@@ -39,9 +39,9 @@ void ModuleEmitter::AddPersistentStorage() {
                              writer_.Size(Key(kSlotGradients, bucket), GradientBytes(held))));
   }
   if (plan.frozen_parameters > 0) {
-    parameters_.push_back(
-        add(ValueKind::kParameter, MemoryCategory::kParameters, -1,
-            writer_.Size(Key(kSlotParameters, plan.buckets.size()), ParameterBytes(plan.frozen_parameters))));
+    parameters_.push_back(add(ValueKind::kParameter, MemoryCategory::kParameters, -1,
+                              writer_.Size(Key(kSlotParameters, plan.buckets.size()),
+                                           ParameterBytes(plan.frozen_parameters))));
   }
   reduced_.assign(plan.buckets.size(), false);
   if (!trained()) return;
@@ -49,8 +49,9 @@ void ModuleEmitter::AddPersistentStorage() {
   // weights there is no separate master copy.
   const std::int64_t per_parameter = module_.settings.precision == DType::kFp32 ? 8 : 12;
   const std::int64_t owned = (plan.trained_parameters + shards() - 1) / shards();
-  optimizer_state_ = add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, -1,
-                         writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
+  optimizer_state_ =
+      add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, -1,
+          writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
   const base::Bytes placeholders = PlaceholderBytes(ShapeOf(plan.whole));
   if (module_.settings.backward == BackwardMode::kAbsent || placeholders.value() == 0) return;
   writer_.AddStorage({.kind = ValueKind::kGradientBucket,
@@ -67,8 +68,9 @@ ValueId ModuleEmitter::AddScalar() {
                            .size = writer_.Size(Key(kSlotScalar), base::Bytes{4})});
 }
 
-ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSet axes, Purpose purpose,
-                                   const SlotKey& key, base::Bytes bytes, ValueId value, int bucket, bool serial) {
+ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSet axes,
+                                   Purpose purpose, const SlotKey& key, base::Bytes bytes,
+                                   ValueId value, int bucket, bool serial) {
   Op op{.kind = OpKind::kCollective, .detail = static_cast<std::uint8_t>(kind), .purpose = purpose};
   op.group = AxesGroup(axes);
   op.lane = writer_.CommunicatorLane(op.group);
@@ -88,10 +90,11 @@ void ModuleEmitter::BeginStep(StepState& state) {
   if (!trained()) return;
   const StagePlan& plan = *at_.plan;
   for (std::size_t bucket = 0; bucket < plan.buckets.size() && shards() > 1; ++bucket) {
-    parameters_[bucket] = Communicate(state, CollectiveKind::kAllGather, kShardAxes, Purpose::kParameterGather,
-                                      Key(kSlotGather, bucket), ParameterBytes(plan.buckets[bucket].parameters),
-                                      parameters_[bucket], static_cast<int>(bucket),
-                                      /*serial=*/!job_.optimizer.overlap_param_gather);
+    parameters_[bucket] =
+        Communicate(state, CollectiveKind::kAllGather, kShardAxes, Purpose::kParameterGather,
+                    Key(kSlotGather, bucket), ParameterBytes(plan.buckets[bucket].parameters),
+                    parameters_[bucket], static_cast<int>(bucket),
+                    /*serial=*/!job_.optimizer.overlap_param_gather);
   }
   std::vector<ValueId> consumed = gradients_;
   for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
@@ -105,14 +108,15 @@ void ModuleEmitter::ReduceBucket(StepState& state, int bucket, bool serial) {
   reduced_[at] = true;
   const std::int64_t held = at_.plan->buckets[at].parameters;
   if (shards() > 1) {
-    gradients_[at] = Communicate(state, CollectiveKind::kReduceScatter, kShardAxes, Purpose::kGradientSync,
-                                 Key(kSlotReduceScatter, at), GradientBytes(held), gradients_[at], bucket, serial);
+    gradients_[at] = Communicate(state, CollectiveKind::kReduceScatter, kShardAxes,
+                                 Purpose::kGradientSync, Key(kSlotReduceScatter, at),
+                                 GradientBytes(held), gradients_[at], bucket, serial);
   }
   if (at_.dp_replica > 1) {
     const std::int64_t owned = (held + shards() - 1) / shards();
-    gradients_[at] = Communicate(state, CollectiveKind::kAllReduce, kDpReplica, Purpose::kGradientSync,
-                                 Key(kSlotAllReduceReplicas, at), GradientBytes(owned), gradients_[at], bucket,
-                                 serial);
+    gradients_[at] = Communicate(state, CollectiveKind::kAllReduce, kDpReplica,
+                                 Purpose::kGradientSync, Key(kSlotAllReduceReplicas, at),
+                                 GradientBytes(owned), gradients_[at], bucket, serial);
   }
 }
 
@@ -121,7 +125,8 @@ void ModuleEmitter::SyncGradients(StepState& state) {
   for (int bucket = static_cast<int>(gradients_.size()) - 1; bucket >= 0; --bucket) {
     ReduceBucket(state, bucket, /*serial=*/true);
   }
-  const bool sums_replicated = module_.settings.sequence_parallel && at_.tp > 1 && at_.plan->replicated_parameters > 0;
+  const bool sums_replicated =
+      module_.settings.sequence_parallel && at_.tp > 1 && at_.plan->replicated_parameters > 0;
   const auto reduce_all = [&](const GroupRef& group, std::uint16_t slot, base::Bytes bytes) {
     Op op{.kind = OpKind::kCollective,
           .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
@@ -139,8 +144,8 @@ void ModuleEmitter::SyncGradients(StepState& state) {
   };
   const auto module = static_cast<std::uint16_t>(at_.module);
   if (sums_replicated) {
-    reduce_all({.kind = GroupRef::Kind::kAxes, .module = module, .axes = kTp}, kSlotReplicatedGradients,
-               GradientBytes(at_.plan->replicated_parameters));
+    reduce_all({.kind = GroupRef::Kind::kAxes, .module = module, .axes = kTp},
+               kSlotReplicatedGradients, GradientBytes(at_.plan->replicated_parameters));
   }
   if (at_.embedding_is_shared && (at_.plan->whole.stem || at_.plan->whole.head)) {
     const Transformer& t = module_.transformer;
@@ -155,12 +160,15 @@ std::uint32_t ModuleEmitter::AddOptimizerOp(StepState& state, OptimizerAction ac
                                             const std::vector<ValueId>& produced) {
   const std::int64_t held = at_.plan->trained_parameters;
   const std::int64_t owned = (held + shards() - 1) / shards();
-  Op op{.kind = OpKind::kOptimizer, .detail = static_cast<std::uint8_t>(action), .purpose = Purpose::kOptimizer};
+  Op op{.kind = OpKind::kOptimizer,
+        .detail = static_cast<std::uint8_t>(action),
+        .purpose = Purpose::kOptimizer};
   op.lane = writer_.ComputeLane();
   op.module = static_cast<std::uint16_t>(at_.module);
   op.step = static_cast<std::int16_t>(state.step);
-  op.size = writer_.WorkSlot(Key(kSlotOptimizer, static_cast<std::size_t>(action)),
-                             works_.GetOptimizer(at_.module, module_.settings, held, owned, action));
+  op.size =
+      writer_.WorkSlot(Key(kSlotOptimizer, static_cast<std::size_t>(action)),
+                       works_.GetOptimizer(at_.module, module_.settings, held, owned, action));
   return writer_.Add(op, consumed, produced);
 }
 
@@ -168,8 +176,8 @@ ValueId ModuleEmitter::Norm(StepState& state) {
   const ValueId squared = AddScalar();
   AddOptimizerOp(state, OptimizerAction::kNorm, gradients_, {squared});
   if (at_.module_ranks == 1) return squared;
-  return Communicate(state, CollectiveKind::kAllReduce, kAllAxes, Purpose::kScalars, Key(kSlotScalar),
-                     base::Bytes{4}, squared, 0, /*serial=*/false);
+  return Communicate(state, CollectiveKind::kAllReduce, kAllAxes, Purpose::kScalars,
+                     Key(kSlotScalar), base::Bytes{4}, squared, 0, /*serial=*/false);
 }
 
 ValueId ModuleEmitter::CheckOverflow(StepState& state) {
@@ -198,13 +206,16 @@ void ModuleEmitter::Optimize(StepState& state, const std::vector<ValueId>& predi
   AddOptimizerOp(state, OptimizerAction::kStep, consumed, produced);
 }
 
-void ModuleEmitter::Offload(StepState& state, CopyDirection direction, const std::vector<ValueId>& after) {
-  Op op{.kind = OpKind::kCopy, .detail = static_cast<std::uint8_t>(direction), .purpose = Purpose::kOffload};
+void ModuleEmitter::Offload(StepState& state, CopyDirection direction,
+                            const std::vector<ValueId>& after) {
+  Op op{.kind = OpKind::kCopy,
+        .detail = static_cast<std::uint8_t>(direction),
+        .purpose = Purpose::kOffload};
   op.lane = writer_.CopyLane(direction);
   op.module = static_cast<std::uint16_t>(at_.module);
   op.step = static_cast<std::int16_t>(state.step);
-  op.size = writer_.Size(Key(kSlotOffload),
-                         ParameterBytes(at_.plan->trained_parameters + at_.plan->frozen_parameters));
+  op.size = writer_.Size(Key(kSlotOffload), ParameterBytes(at_.plan->trained_parameters +
+                                                           at_.plan->frozen_parameters));
   std::vector<ValueId> consumed = parameters_;
   consumed.insert(consumed.end(), after.begin(), after.end());
   for (ValueId& parameter : parameters_) parameter = writer_.NextVersion(parameter);

@@ -12,7 +12,9 @@
 namespace isthmus::plan {
 namespace {
 
-const Module& ModuleOf(const Job& job, int module) { return job.modules[static_cast<std::size_t>(module)]; }
+const Module& ModuleOf(const Job& job, int module) {
+  return job.modules[static_cast<std::size_t>(module)];
+}
 
 /// First layer of every stage, then the end.
 std::vector<int> SplitLayers(int num_layers, int num_stages, const std::vector<int>& given) {
@@ -21,7 +23,8 @@ std::vector<int> SplitLayers(int num_layers, int num_stages, const std::vector<i
     const int even = num_layers / num_stages + (stage < num_layers % num_stages ? 1 : 0);
     first.push_back(first.back() + (given.empty() ? even : given[static_cast<std::size_t>(stage)]));
   }
-  ISTHMUS_CHECK(first.back() == num_layers, "stage layers sum to {}, module has {}", first.back(), num_layers);
+  ISTHMUS_CHECK(first.back() == num_layers, "stage layers sum to {}, module has {}", first.back(),
+                num_layers);
   return first;
 }
 
@@ -38,7 +41,8 @@ const Projector* LlmProjector(const Job& job, int* encoder_of_projector) {
     const auto& projector = ModuleOf(job, edge.from).projector;
     if (!projector || projector->place != Projector::Place::kWithLlm) continue;
     if (found != nullptr) {
-      throw base::Error("more than one projector with: llm is known but not built yet; use with: encoder");
+      throw base::Error(
+          "more than one projector with: llm is known but not built yet; use with: encoder");
     }
     found = &*projector;
     *encoder_of_projector = edge.from;
@@ -48,12 +52,14 @@ const Projector* LlmProjector(const Job& job, int* encoder_of_projector) {
 
 /// Encoder width at the boundary before its projector: pixel shuffle widens as it thins out tokens.
 std::int64_t ShuffledWidth(const Module& encoder) {
-  return encoder.transformer.hidden * encoder.tokens_per_sample / std::max<std::int64_t>(encoder.llm_tokens_per_sample, 1);
+  return encoder.transformer.hidden * encoder.tokens_per_sample /
+         std::max<std::int64_t>(encoder.llm_tokens_per_sample, 1);
 }
 
 std::int64_t BoundaryWidth(const Job& job, int encoder) {
   const Module& module = ModuleOf(job, encoder);
-  const bool with_encoder = module.projector && module.projector->place == Projector::Place::kWithEncoder;
+  const bool with_encoder =
+      module.projector && module.projector->place == Projector::Place::kWithEncoder;
   return with_encoder ? ModuleOf(job, job.decoder()).transformer.hidden : ShuffledWidth(module);
 }
 
@@ -88,7 +94,8 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
   const bool overlaps = job.optimizer.overlap_grad_reduce || job.optimizer.overlap_param_gather;
   if (overlaps && dp > 1) {
     const std::int64_t given = job.optimizer.bucket_parameters;
-    request.bucket_parameters = given > 0 ? given : std::max<std::int64_t>(40'000'000, 1'000'000 * dp);
+    request.bucket_parameters =
+        given > 0 ? given : std::max<std::int64_t>(40'000'000, 1'000'000 * dp);
   }
   return request;
 }
@@ -96,11 +103,13 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
 std::vector<StagePlan> PlanStages(const Job& job, int module_index, const PlacedModule& placed) {
   bool trained_before = false;
   if (module_index == job.decoder()) {
-    for (const Edge& edge : job.edges) trained_before = trained_before || EncoderTrains(ModuleOf(job, edge.from));
+    for (const Edge& edge : job.edges)
+      trained_before = trained_before || EncoderTrains(ModuleOf(job, edge.from));
   }
   std::vector<StagePlan> stages;
   for (std::size_t stage = 0; stage + 1 < placed.first_layer.size(); ++stage) {
-    stages.push_back(PlanStage(RequestStage(job, module_index, placed, static_cast<int>(stage), trained_before)));
+    stages.push_back(PlanStage(
+        RequestStage(job, module_index, placed, static_cast<int>(stage), trained_before)));
     trained_before = trained_before || stages.back().trained_parameters > 0;
   }
   return stages;
@@ -112,11 +121,14 @@ Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, 
                         .samples_per_microbatch = job.workload.microbatch_size,
                         .num_microbatches = job.num_microbatches(),
                         .width = BoundaryWidth(job, edge.from)};
-  tokens.span_tokens = encoder.span_tokens * encoder.llm_tokens_per_sample / encoder.tokens_per_sample;
+  tokens.span_tokens =
+      encoder.span_tokens * encoder.llm_tokens_per_sample / encoder.tokens_per_sample;
   const Grid& from = modules[static_cast<std::size_t>(edge.from)].grid;
   const Grid& to = modules[static_cast<std::size_t>(edge.to)].grid;
-  if (job.placement == Placement::kColocated) return BuildColocatedBoundary(from, to, tokens, job.num_ranks);
-  if (job.placement == Placement::kNonColocated) return BuildNonColocatedBoundary(from, to, tokens, job.num_ranks);
+  if (job.placement == Placement::kColocated)
+    return BuildColocatedBoundary(from, to, tokens, job.num_ranks);
+  if (job.placement == Placement::kNonColocated)
+    return BuildNonColocatedBoundary(from, to, tokens, job.num_ranks);
   Boundary local{.width = tokens.width};
   local.tokens_forward = tokens.tokens_per_sample * job.workload.global_batch;
   return local;
@@ -152,7 +164,8 @@ PlacedJob Place(const Job& job) {
       entry.rank_parameters.push_back(stage.trained_parameters + stage.frozen_parameters);
     }
   }
-  for (const Edge& edge : job.edges) placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
+  for (const Edge& edge : job.edges)
+    placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
   std::vector<int> num_stages;
   for (const auto& stages : placed.stages) num_stages.push_back(static_cast<int>(stages.size()));
   placed.warmup = WarmupDepths(num_stages, job.edges, job.schedule.warmup_rule);

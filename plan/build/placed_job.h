@@ -19,10 +19,13 @@ struct PlacedJob {
   std::vector<Boundary> boundaries;            // by edge
   std::vector<std::vector<int>> warmup;        // by module and stage: depth of the graph-aware 1F1B
 
-  int num_stages(int module) const { return static_cast<int>(stages[static_cast<std::size_t>(module)].size()); }
+  int num_stages(int module) const {
+    return static_cast<int>(stages[static_cast<std::size_t>(module)].size());
+  }
   /// Whether a gradient crosses from `stage` to the stage (or module) in front of it.
   bool needs_input_gradient(int module, int stage) const;
-  /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is sent.
+  /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is
+  /// sent.
   bool edge_has_gradient(int edge) const;
 };
 

@@ -5,7 +5,8 @@
 namespace isthmus::plan {
 
 base::Bytes RankEmitter::BoundaryBytes(int edge, std::int64_t tokens) const {
-  const Module& encoder = job_.modules[static_cast<std::size_t>(job_.edges[static_cast<std::size_t>(edge)].from)];
+  const Module& encoder =
+      job_.modules[static_cast<std::size_t>(job_.edges[static_cast<std::size_t>(edge)].from)];
   const std::int64_t width = placed_.boundaries[static_cast<std::size_t>(edge)].width;
   return base::Bytes{tokens * width * BytesOf(encoder.settings.precision).value()};
 }
@@ -18,7 +19,8 @@ Storage RankEmitter::BoundaryStorage(int edge, Way way, int microbatch, SizeId s
           .size = size};
 }
 
-std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vector<ValueId> held, int microbatch) {
+std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vector<ValueId> held,
+                                                   int microbatch) {
   const RankBoundary& here = BoundaryOf(edge);
   const bool forward = way == Way::kForward;
   const std::vector<BoundaryStep>& steps = forward ? here.forward : here.backward;
@@ -42,7 +44,8 @@ std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vecto
                       .block = static_cast<std::uint16_t>(index),
                       .extra = forward ? 0U : 1U};
     op.size = writer_.Size(key, BoundaryBytes(edge, step.tokens));
-    const bool in_place = (step.collective == CollectiveKind::kAllReduce || step.collective == CollectiveKind::kReduce ||
+    const bool in_place = (step.collective == CollectiveKind::kAllReduce ||
+                           step.collective == CollectiveKind::kReduce ||
                            step.collective == CollectiveKind::kBroadcast) &&
                           held.size() == 1;
     ValueId after = 0;
@@ -53,7 +56,8 @@ std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vecto
                            .module = static_cast<std::uint16_t>(edge),
                            .block = static_cast<std::uint16_t>(index),
                            .extra = forward ? 2U : 3U};
-      after = writer_.AddValue(BoundaryStorage(edge, way, microbatch, writer_.Size(result, BoundaryBytes(edge, step.tokens))));
+      after = writer_.AddValue(BoundaryStorage(
+          edge, way, microbatch, writer_.Size(result, BoundaryBytes(edge, step.tokens))));
     }
     writer_.Add(op, held, {after});
     held = {after};

@@ -24,17 +24,18 @@ void RankEmitter::AddStations(base::Rank rank) {
     const bool window = job_.placement == Placement::kColocated && module != job_.decoder();
     const BlockShape shape = ShapeOnRank(placed_, module, rank);
     const int num_microbatches = window ? 1 : static_cast<int>(job_.num_microbatches());
-    const StageOnRank at{.module = module,
-                         .stage = stage,
-                         .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
-                         .shape = shape,
-                         .num_microbatches = num_microbatches,
-                         .first_microbatch = window ? -1 : 0,
-                         .tp = placed.grid.size(Axis::kTp),
-                         .module_ranks = placed.grid.num_ranks(),
-                         .dp_shard = placed.grid.size(Axis::kDpShard) * placed.grid.size(Axis::kCp),
-                         .dp_replica = placed.grid.size(Axis::kDpReplica),
-                         .embedding_is_shared = placed.module.transformer.tied_embeddings && num_stages > 1};
+    const StageOnRank at{
+        .module = module,
+        .stage = stage,
+        .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
+        .shape = shape,
+        .num_microbatches = num_microbatches,
+        .first_microbatch = window ? -1 : 0,
+        .tp = placed.grid.size(Axis::kTp),
+        .module_ranks = placed.grid.num_ranks(),
+        .dp_shard = placed.grid.size(Axis::kDpShard) * placed.grid.size(Axis::kCp),
+        .dp_replica = placed.grid.size(Axis::kDpReplica),
+        .embedding_is_shared = placed.module.transformer.tied_embeddings && num_stages > 1};
     const auto count = static_cast<std::size_t>(num_microbatches);
     stations_.push_back({.module = module,
                          .stage = stage,
@@ -58,7 +59,8 @@ std::string RankEmitter::RoleName() const {
   std::string name;
   for (const Station& station : stations_) {
     if (!name.empty()) name += " ";
-    name += fmt::format("{}.{}", job_.modules[static_cast<std::size_t>(station.module)].name, station.stage);
+    name += fmt::format("{}.{}", job_.modules[static_cast<std::size_t>(station.module)].name,
+                        station.stage);
   }
   for (const Boundary& boundary : placed_.boundaries) {
     if (boundary.ranks.empty() || boundary.colocated) continue;
@@ -74,9 +76,15 @@ EmittedRank RankEmitter::Emit() {
     for (Station& station : stations_) station.emitter.BeginStep(state_);
     state_.serial.reset();
     switch (job_.placement) {
-      case Placement::kHomogeneous: EmitHomogeneousStep(); break;
-      case Placement::kColocated: EmitThreePhaseStep(); break;
-      case Placement::kNonColocated: EmitNonColocatedStep(); break;
+      case Placement::kHomogeneous:
+        EmitHomogeneousStep();
+        break;
+      case Placement::kColocated:
+        EmitThreePhaseStep();
+        break;
+      case Placement::kNonColocated:
+        EmitNonColocatedStep();
+        break;
     }
     FinishStep();
   }
@@ -95,10 +103,11 @@ void RankEmitter::EmitHomogeneousStep() {
 }
 
 void RankEmitter::EmitNonColocatedStep() {
-  ISTHMUS_CHECK(stations_.size() == 1, "rank {} holds {} modules of a non-colocated job", rank_.value(),
-                stations_.size());
+  ISTHMUS_CHECK(stations_.size() == 1, "rank {} holds {} modules of a non-colocated job",
+                rank_.value(), stations_.size());
   Station& station = stations_.front();
-  RunPipeline(station, placed_.warmup[static_cast<std::size_t>(station.module)][static_cast<std::size_t>(station.stage)]);
+  RunPipeline(station, placed_.warmup[static_cast<std::size_t>(station.module)]
+                                     [static_cast<std::size_t>(station.stage)]);
 }
 
 void RankEmitter::EmitThreePhaseStep() {
@@ -110,7 +119,8 @@ void RankEmitter::EmitThreePhaseStep() {
     RunExchange(encoder, {.send_forward = 0});
     std::vector<ValueId> held;
     if (encoder.stage + 1 == encoder.num_stages) held.push_back(*encoder.outputs[0]);
-    window_[static_cast<int>(edge)] = RunBoundarySteps(static_cast<int>(edge), Way::kForward, held, -1);
+    window_[static_cast<int>(edge)] =
+        RunBoundarySteps(static_cast<int>(edge), Way::kForward, held, -1);
     window_gradient_[static_cast<int>(edge)].reset();
     if (job_.modules[static_cast<std::size_t>(encoder.module)].settings.offload_parameters) {
       encoder.emitter.Offload(state_, CopyDirection::kToHost, LastProduced());
@@ -139,15 +149,23 @@ void RankEmitter::RunPipeline(Station& station, int warmup_depth) {
   const std::vector<PipelineCall> calls = OneForwardOneBackward(warmup_depth, num_microbatches);
   for (const PipelineCall& call : calls) {
     switch (call.kind) {
-      case PipelineCall::Kind::kExchange: RunExchange(station, call); break;
-      case PipelineCall::Kind::kForward: Forward(station, call.microbatch); break;
-      case PipelineCall::Kind::kBackward: Backward(station, call.microbatch); break;
+      case PipelineCall::Kind::kExchange:
+        RunExchange(station, call);
+        break;
+      case PipelineCall::Kind::kForward:
+        Forward(station, call.microbatch);
+        break;
+      case PipelineCall::Kind::kBackward:
+        Backward(station, call.microbatch);
+        break;
     }
-    const bool last_forward = call.kind == PipelineCall::Kind::kForward && call.microbatch + 1 == num_microbatches;
+    const bool last_forward =
+        call.kind == PipelineCall::Kind::kForward && call.microbatch + 1 == num_microbatches;
     if (!last_forward || job_.placement != Placement::kColocated) continue;
     // Cooldown begins: parameters that went to the host come back beside it.
     for (Station& other : stations_) {
-      const bool offloaded = job_.modules[static_cast<std::size_t>(other.module)].settings.offload_parameters;
+      const bool offloaded =
+          job_.modules[static_cast<std::size_t>(other.module)].settings.offload_parameters;
       if (offloaded && other.module != station.module) {
         other.emitter.Offload(state_, CopyDirection::kToDevice, LastProduced());
       }
@@ -189,9 +207,11 @@ std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
     const std::int64_t tokens = boundary.ranks.empty()
                                     ? job_.workload.microbatch_size * encoder.llm_tokens_per_sample
                                     : boundary.ranks[rank_.index()].held_backward.size();
-    const SlotKey key{.what = kSlotBoundary, .module = static_cast<std::uint16_t>(edge), .extra = 1};
-    const ValueId gradient = writer_.AddValue(BoundaryStorage(
-        edge, Way::kBackward, colocated ? -1 : microbatch, writer_.Size(key, BoundaryBytes(edge, tokens))));
+    const SlotKey key{
+        .what = kSlotBoundary, .module = static_cast<std::uint16_t>(edge), .extra = 1};
+    const ValueId gradient =
+        writer_.AddValue(BoundaryStorage(edge, Way::kBackward, colocated ? -1 : microbatch,
+                                         writer_.Size(key, BoundaryBytes(edge, tokens))));
     if (colocated) window = gradient;
     gradients.push_back(gradient);
   }
@@ -210,11 +230,13 @@ void RankEmitter::Backward(Station& station, int microbatch) {
     produced = NewBoundaryGradients(microbatch);
   } else if (station.stage > 0 && placed_.needs_input_gradient(station.module, station.stage) &&
              station.emitter.has_backward()) {
-    const SlotKey key{.what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = 1};
-    produced.push_back(writer_.AddValue({.kind = ValueKind::kGradient,
-                                         .module = static_cast<std::uint16_t>(station.module),
-                                         .microbatch = microbatch,
-                                         .size = writer_.Size(key, station.emitter.input_bytes())}));
+    const SlotKey key{
+        .what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = 1};
+    produced.push_back(
+        writer_.AddValue({.kind = ValueKind::kGradient,
+                          .module = static_cast<std::uint16_t>(station.module),
+                          .microbatch = microbatch,
+                          .size = writer_.Size(key, station.emitter.input_bytes())}));
   }
   station.emitter.Backward(state_, microbatch, station.output_gradients[at], accumulated, produced);
   station.input_gradients[at] = produced;
@@ -252,7 +274,8 @@ void RankEmitter::FinishStep() {
     op.group = writer_.Group({.kind = GroupRef::Kind::kWorld});
     op.lane = writer_.CommunicatorLane(op.group);
     op.step = static_cast<std::int16_t>(state_.step);
-    op.size = writer_.Size({.what = kSlotScalar, .module = 0xffffU, .extra = extra}, base::Bytes{8});
+    op.size =
+        writer_.Size({.what = kSlotScalar, .module = 0xffffU, .extra = extra}, base::Bytes{8});
     writer_.Add(op, consumed, {result});
   };
   over_world(after_model, 0);  // valid tokens: every module divides by the same count
@@ -261,17 +284,20 @@ void RankEmitter::FinishStep() {
   std::vector<ValueId> overflows;
   for (Station& station : stations_) {
     if (!station.emitter.trained()) continue;
-    const bool fp16 = job_.modules[static_cast<std::size_t>(station.module)].settings.precision == DType::kFp16;
+    const bool fp16 =
+        job_.modules[static_cast<std::size_t>(station.module)].settings.precision == DType::kFp16;
     if (fp16) overflows.push_back(station.emitter.CheckOverflow(state_));
     if (job_.optimizer.clip_gradients) norms.push_back(station.emitter.Norm(state_));
   }
-  const bool any_fp16 = std::any_of(job_.modules.begin(), job_.modules.end(), [](const Module& module) {
-    return module.settings.precision == DType::kFp16;
-  });
+  const bool any_fp16 =
+      std::any_of(job_.modules.begin(), job_.modules.end(),
+                  [](const Module& module) { return module.settings.precision == DType::kFp16; });
   // All agree on found_inf and on the norm before anybody may skip or scale.
   if (any_fp16) {
-    if (job_.num_ranks == 1) predicates.insert(predicates.end(), overflows.begin(), overflows.end());
-    else over_world(overflows, 1);
+    if (job_.num_ranks == 1)
+      predicates.insert(predicates.end(), overflows.begin(), overflows.end());
+    else
+      over_world(overflows, 1);
   }
   if (job_.optimizer.clip_gradients && job_.modules.size() > 1 && job_.num_ranks > 1) {
     over_world(norms, 2);

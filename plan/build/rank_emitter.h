@@ -18,7 +18,8 @@ struct EmittedRank {
   SizeTable table;
 };
 
-/// Writes the program of one rank: the schedule of its placement around the emitters of its modules.
+/// Writes the program of one rank: the schedule of its placement around the emitters of its
+/// modules.
 ///
 /// One object writes one rank. Lifetime: refers to the placed job and the pool.
 class RankEmitter {
@@ -34,10 +35,10 @@ class RankEmitter {
     int stage = 0;
     int num_stages = 1;
     ModuleEmitter emitter;
-    std::vector<std::vector<ValueId>> inputs;            // activations received or handed over
+    std::vector<std::vector<ValueId>> inputs;  // activations received or handed over
     std::vector<std::optional<ValueId>> outputs;
     std::vector<std::vector<ValueId>> output_gradients;
-    std::vector<std::vector<ValueId>> input_gradients;   // for the stage in front
+    std::vector<std::vector<ValueId>> input_gradients;  // for the stage in front
   };
   /// The transfers of one exchange while they are collected.
   struct Exchange {
@@ -72,16 +73,19 @@ class RankEmitter {
   void SendToStage(Station& station, Exchange& exchange, Way way, int microbatch);
   void ReceiveFromStage(Station& station, Exchange& exchange, Way way, int microbatch);
   void SendOverEdge(Station& station, Exchange& exchange, int edge, Way way, int microbatch);
-  void ReceiveOverEdge(Exchange& exchange, int edge, Way way, int microbatch, std::vector<ValueId>& received);
+  void ReceiveOverEdge(Exchange& exchange, int edge, Way way, int microbatch,
+                       std::vector<ValueId>& received);
   std::vector<int> EdgesOf(const Station& station, Way way) const;
   const RankBoundary& BoundaryOf(int edge) const;
   /// Index of a message among all of the rank's boundary peers: see Program::Peer.
-  static std::uint16_t BoundaryPeerIndex(const RankBoundary& here, Way way, bool sends, std::size_t message);
+  static std::uint16_t BoundaryPeerIndex(const RankBoundary& here, Way way, bool sends,
+                                         std::size_t message);
 
   // rank_boundary.cc: collectives of boundaries.
   /// Runs the collective and select steps of one way; `value` is what the rank holds, if anything.
   /// Returns what it holds after them.
-  std::vector<ValueId> RunBoundarySteps(int edge, Way way, std::vector<ValueId> held, int microbatch);
+  std::vector<ValueId> RunBoundarySteps(int edge, Way way, std::vector<ValueId> held,
+                                        int microbatch);
   Storage BoundaryStorage(int edge, Way way, int microbatch, SizeId size) const;
   base::Bytes BoundaryBytes(int edge, std::int64_t tokens) const;
 
@@ -92,8 +96,8 @@ class RankEmitter {
   RoleWriter writer_;
   std::vector<Station> stations_;
   StepState state_;
-  std::map<int, std::vector<ValueId>> window_;                // by edge: the window tensor, LLM side
-  std::map<int, std::optional<ValueId>> window_gradient_;     // by edge: its gradient so far
+  std::map<int, std::vector<ValueId>> window_;             // by edge: the window tensor, LLM side
+  std::map<int, std::optional<ValueId>> window_gradient_;  // by edge: its gradient so far
 };
 
 }  // namespace isthmus::plan

@@ -7,7 +7,9 @@
 namespace isthmus::plan {
 namespace {
 
-void Append(std::vector<ValueId>& to, const std::vector<ValueId>& from) { to.insert(to.end(), from.begin(), from.end()); }
+void Append(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 }  // namespace
 
@@ -19,14 +21,16 @@ std::vector<int> RankEmitter::EdgesOf(const Station& station, Way way) const {
   std::vector<int> edges;
   if (job_.placement != Placement::kNonColocated) return edges;
   for (std::size_t index = 0; index < job_.edges.size(); ++index) {
-    const bool outgoing = job_.edges[index].from == station.module && station.stage + 1 == station.num_stages;
+    const bool outgoing =
+        job_.edges[index].from == station.module && station.stage + 1 == station.num_stages;
     const bool incoming = job_.edges[index].to == station.module && station.stage == 0;
     if (way == Way::kForward ? outgoing : incoming) edges.push_back(static_cast<int>(index));
   }
   return edges;
 }
 
-std::uint16_t RankEmitter::BoundaryPeerIndex(const RankBoundary& here, Way way, bool sends, std::size_t message) {
+std::uint16_t RankEmitter::BoundaryPeerIndex(const RankBoundary& here, Way way, bool sends,
+                                             std::size_t message) {
   std::size_t index = message;
   if (way == Way::kForward && !sends) index += here.sends_forward.size();
   if (way == Way::kBackward) index += here.sends_forward.size() + here.receives_forward.size();
@@ -42,12 +46,13 @@ void RankEmitter::SendToStage(Station& station, Exchange& exchange, Way way, int
   if (!exists) return;
   const ValueId value = forward ? *station.outputs[at] : station.input_gradients[at].front();
   const Role& role = writer_.role();
-  exchange.sends.push_back({.sends = true,
-                            .peer = writer_.Peer({.kind = PeerRef::Kind::kPipeline,
-                                                  .module = static_cast<std::uint16_t>(station.module),
-                                                  .delta = static_cast<std::int16_t>(forward ? 1 : -1)}),
-                            .value = value,
-                            .size = role.storages[role.values[value].storage].size});
+  exchange.sends.push_back(
+      {.sends = true,
+       .peer = writer_.Peer({.kind = PeerRef::Kind::kPipeline,
+                             .module = static_cast<std::uint16_t>(station.module),
+                             .delta = static_cast<std::int16_t>(forward ? 1 : -1)}),
+       .value = value,
+       .size = role.storages[role.values[value].storage].size});
   exchange.consumed.push_back(value);
 }
 
@@ -55,27 +60,34 @@ void RankEmitter::ReceiveFromStage(Station& station, Exchange& exchange, Way way
   const auto at = static_cast<std::size_t>(microbatch);
   const bool forward = way == Way::kForward;
   const bool exists = forward ? station.stage > 0
-                              : station.stage + 1 < station.num_stages && station.emitter.has_backward_behind() &&
+                              : station.stage + 1 < station.num_stages &&
+                                    station.emitter.has_backward_behind() &&
                                     placed_.needs_input_gradient(station.module, station.stage + 1);
   if (!exists) return;
-  const SlotKey key{.what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = forward ? 2U : 3U};
-  const base::Bytes bytes = forward ? station.emitter.input_bytes() : station.emitter.output_bytes();
+  const SlotKey key{.what = kSlotShape,
+                    .module = static_cast<std::uint16_t>(station.module),
+                    .extra = forward ? 2U : 3U};
+  const base::Bytes bytes =
+      forward ? station.emitter.input_bytes() : station.emitter.output_bytes();
   const SizeId size = writer_.Size(key, bytes);
-  const ValueId value = writer_.AddValue({.kind = forward ? ValueKind::kActivation : ValueKind::kGradient,
-                                          .module = static_cast<std::uint16_t>(station.module),
-                                          .microbatch = microbatch,
-                                          .size = size});
-  exchange.receives.push_back({.sends = false,
-                               .peer = writer_.Peer({.kind = PeerRef::Kind::kPipeline,
-                                                     .module = static_cast<std::uint16_t>(station.module),
-                                                     .delta = static_cast<std::int16_t>(forward ? -1 : 1)}),
-                               .value = value,
-                               .size = size});
+  const ValueId value =
+      writer_.AddValue({.kind = forward ? ValueKind::kActivation : ValueKind::kGradient,
+                        .module = static_cast<std::uint16_t>(station.module),
+                        .microbatch = microbatch,
+                        .size = size});
+  exchange.receives.push_back(
+      {.sends = false,
+       .peer = writer_.Peer({.kind = PeerRef::Kind::kPipeline,
+                             .module = static_cast<std::uint16_t>(station.module),
+                             .delta = static_cast<std::int16_t>(forward ? -1 : 1)}),
+       .value = value,
+       .size = size});
   exchange.produced.push_back(value);
   (forward ? station.inputs : station.output_gradients)[at] = {value};
 }
 
-void RankEmitter::SendOverEdge(Station& station, Exchange& exchange, int edge, Way way, int microbatch) {
+void RankEmitter::SendOverEdge(Station& station, Exchange& exchange, int edge, Way way,
+                               int microbatch) {
   const auto at = static_cast<std::size_t>(microbatch);
   const bool forward = way == Way::kForward;
   if (!forward && !placed_.edge_has_gradient(edge)) return;
@@ -96,12 +108,13 @@ void RankEmitter::SendOverEdge(Station& station, Exchange& exchange, int edge, W
                       .module = static_cast<std::uint16_t>(edge),
                       .block = static_cast<std::uint16_t>(index),
                       .extra = forward ? 0U : 1U};
-    exchange.sends.push_back({.sends = true,
-                              .peer = writer_.Peer({.kind = PeerRef::Kind::kBoundary,
-                                                    .edge = static_cast<std::uint16_t>(edge),
-                                                    .index = BoundaryPeerIndex(here, way, true, index)}),
-                              .value = held.front(),
-                              .size = writer_.Size(key, BoundaryBytes(edge, messages[index].tokens.size()))});
+    exchange.sends.push_back(
+        {.sends = true,
+         .peer = writer_.Peer({.kind = PeerRef::Kind::kBoundary,
+                               .edge = static_cast<std::uint16_t>(edge),
+                               .index = BoundaryPeerIndex(here, way, true, index)}),
+         .value = held.front(),
+         .size = writer_.Size(key, BoundaryBytes(edge, messages[index].tokens.size()))});
     exchange.purpose = Purpose::kBoundary;
   }
   if (!messages.empty()) Append(exchange.consumed, held);
@@ -120,12 +133,13 @@ void RankEmitter::ReceiveOverEdge(Exchange& exchange, int edge, Way way, int mic
                       .extra = forward ? 2U : 3U};
     const SizeId size = writer_.Size(key, BoundaryBytes(edge, messages[index].tokens.size()));
     const ValueId value = writer_.AddValue(BoundaryStorage(edge, way, microbatch, size));
-    exchange.receives.push_back({.sends = false,
-                                 .peer = writer_.Peer({.kind = PeerRef::Kind::kBoundary,
-                                                       .edge = static_cast<std::uint16_t>(edge),
-                                                       .index = BoundaryPeerIndex(here, way, false, index)}),
-                                 .value = value,
-                                 .size = size});
+    exchange.receives.push_back(
+        {.sends = false,
+         .peer = writer_.Peer({.kind = PeerRef::Kind::kBoundary,
+                               .edge = static_cast<std::uint16_t>(edge),
+                               .index = BoundaryPeerIndex(here, way, false, index)}),
+         .value = value,
+         .size = size});
     exchange.purpose = Purpose::kBoundary;
     exchange.produced.push_back(value);
     received.push_back(value);
@@ -157,10 +171,12 @@ void RankEmitter::RunExchange(Station& station, const PipelineCall& call) {
   if (call.receive_backward >= 0) {
     ReceiveFromStage(station, exchange, Way::kBackward, call.receive_backward);
     for (const int edge : EdgesOf(station, Way::kForward)) {
-      ReceiveOverEdge(exchange, edge, Way::kBackward, call.receive_backward, arrived_backward[edge]);
+      ReceiveOverEdge(exchange, edge, Way::kBackward, call.receive_backward,
+                      arrived_backward[edge]);
     }
   }
-  exchange.microbatch = std::max({call.send_forward, call.receive_forward, call.send_backward, call.receive_backward});
+  exchange.microbatch = std::max(
+      {call.send_forward, call.receive_forward, call.send_backward, call.receive_backward});
   Post(exchange);
   for (auto& [edge, pieces] : arrived_forward) {
     Append(station.inputs[static_cast<std::size_t>(call.receive_forward)],
@@ -190,7 +206,8 @@ void RankEmitter::Post(const Exchange& exchange) {
     for (Transfer& shape : shapes) {
       shape.size = size;
       if (shape.sends) continue;
-      shape.value = writer_.AddValue({.kind = ValueKind::kScalar, .category = MemoryCategory::kWorkspace, .size = size});
+      shape.value = writer_.AddValue(
+          {.kind = ValueKind::kScalar, .category = MemoryCategory::kWorkspace, .size = size});
       shape_values.push_back(shape.value);
     }
     op.flags = kBlocksHost;

@@ -27,18 +27,21 @@ SizeId RoleWriter::Size(const SlotKey& key, base::Bytes bytes) {
   if (is_new) {
     table_.bytes.push_back(bytes);
   } else {
-    ISTHMUS_CHECK(table_.bytes[at->second] == bytes, "a size changed under its name: {} to {} bytes (what {})",
+    ISTHMUS_CHECK(table_.bytes[at->second] == bytes,
+                  "a size changed under its name: {} to {} bytes (what {})",
                   table_.bytes[at->second].value(), bytes.value(), key.what);
   }
   return at->second;
 }
 
 std::uint32_t RoleWriter::WorkSlot(const SlotKey& key, std::uint32_t work) {
-  const auto [at, is_new] = works_.try_emplace(key, static_cast<std::uint32_t>(table_.works.size()));
+  const auto [at, is_new] =
+      works_.try_emplace(key, static_cast<std::uint32_t>(table_.works.size()));
   if (is_new) {
     table_.works.push_back(work);
   } else {
-    ISTHMUS_CHECK(table_.works[at->second] == work, "a work changed under its name (what {})", key.what);
+    ISTHMUS_CHECK(table_.works[at->second] == work, "a work changed under its name (what {})",
+                  key.what);
   }
   return at->second;
 }
@@ -75,7 +78,8 @@ std::uint16_t RoleWriter::LaneOf(LaneKind kind, std::uint32_t group) {
   return Narrow16(role_.lanes.size() - 1);
 }
 
-std::uint32_t RoleWriter::Add(Op op, const std::vector<ValueId>& consumed, const std::vector<ValueId>& produced,
+std::uint32_t RoleWriter::Add(Op op, const std::vector<ValueId>& consumed,
+                              const std::vector<ValueId>& produced,
                               const std::vector<Transfer>& transfers) {
   op.first_consumed = static_cast<std::uint32_t>(role_.consumed.size());
   op.num_consumed = Narrow16(consumed.size());

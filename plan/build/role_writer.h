@@ -22,8 +22,8 @@ struct SlotKey {
 
 /// Writes one role and its size table op by op.
 ///
-/// Keeps the bookkeeping out of the schedules: lanes, groups and peers are interned, sizes are named
-/// by key, values and storages get their ids in the order of their creation. Not thread-safe.
+/// Keeps the bookkeeping out of the schedules: lanes, groups and peers are interned, sizes are
+/// named by key, values and storages get their ids in the order of their creation. Not thread-safe.
 class RoleWriter {
  public:
   explicit RoleWriter(std::string name) { role_.name = std::move(name); }
@@ -44,10 +44,13 @@ class RoleWriter {
   std::uint16_t ComputeLane() { return LaneOf(LaneKind::kCompute, kNone32); }
   std::uint16_t P2PLane() { return LaneOf(LaneKind::kP2P, kNone32); }
   std::uint16_t CopyLane(CopyDirection direction);
-  std::uint16_t CommunicatorLane(std::uint32_t group) { return LaneOf(LaneKind::kCommunicator, group); }
+  std::uint16_t CommunicatorLane(std::uint32_t group) {
+    return LaneOf(LaneKind::kCommunicator, group);
+  }
 
   /// Appends an op; lists may be empty. Returns its index.
-  std::uint32_t Add(Op op, const std::vector<ValueId>& consumed, const std::vector<ValueId>& produced,
+  std::uint32_t Add(Op op, const std::vector<ValueId>& consumed,
+                    const std::vector<ValueId>& produced,
                     const std::vector<Transfer>& transfers = {});
   /// Sets a flag of an op that is already there.
   void Flag(std::uint32_t op, OpFlag flag);

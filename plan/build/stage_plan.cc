@@ -38,7 +38,8 @@ std::vector<Unit> UnitsOf(const StageRequest& request) {
   const bool trained = !settings.frozen;
   const auto add_projector = [&](int layer) {
     if (!request.block.projector) return;
-    add({.projector = true}, layer, request.projector == nullptr || !request.projector->frozen, false);
+    add({.projector = true}, layer, request.projector == nullptr || !request.projector->frozen,
+        false);
   };
   if (!encoder) add_projector(request.first_layer);
   if (request.block.stem) add({.stem = true}, request.first_layer, trained, false);
@@ -68,7 +69,8 @@ void Merge(Block& into, const Block& unit) {
   into.stem = into.stem || unit.stem;
   into.projector = into.projector || unit.projector;
   into.head = into.head || unit.head;
-  into.head_shares_stem = into.head && !into.stem && (into.head_shares_stem || unit.head_shares_stem);
+  into.head_shares_stem =
+      into.head && !into.stem && (into.head_shares_stem || unit.head_shares_stem);
 }
 
 /// Deals trained units to buckets from the back, as gradients become ready.
@@ -145,7 +147,8 @@ class Cutter {
     backward.recomputed = unit.recomputed;
     backward.active = unit.active();
     backward.needs_weight_gradient = unit.trained;
-    backward.needs_input_gradient = (!first && backward.needs_input_gradient) || unit.trained_before;
+    backward.needs_input_gradient =
+        (!first && backward.needs_input_gradient) || unit.trained_before;
   }
 
   /// Backwards run from the back, so a bucket is finished by the first block that touches it.

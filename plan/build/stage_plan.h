@@ -20,8 +20,8 @@ struct BackwardBlock {
   std::vector<int> finishes;    // buckets whose last gradient it computes
 };
 
-/// What one forward Compute op spans; its backward runs as one or more BackwardBlocks (more than one
-/// where layers are recomputed one at a time).
+/// What one forward Compute op spans; its backward runs as one or more BackwardBlocks (more than
+/// one where layers are recomputed one at a time).
 struct ForwardBlock {
   Block block;
   int first_layer = 0;
@@ -53,8 +53,8 @@ struct StagePlan {
 struct StageRequest {
   const Module* module = nullptr;
   int first_layer = 0;
-  Block block;             // all units of the stage
-  bool trained_upstream = false;  // a module (or projector) in front of this one is trained
+  Block block;                           // all units of the stage
+  bool trained_upstream = false;         // a module (or projector) in front of this one is trained
   const Projector* projector = nullptr;  // of this block's projector, null without
   std::int64_t projector_in = 0;
   std::int64_t projector_out = 0;

@@ -27,8 +27,9 @@ std::uint32_t WorkPool::Get(int module_index, const BlockShape& shape, Action ac
   return at->second;
 }
 
-std::uint32_t WorkPool::GetOptimizer(int module_index, const ModuleSettings& settings, std::int64_t held,
-                                     std::int64_t owned, OptimizerAction action) {
+std::uint32_t WorkPool::GetOptimizer(int module_index, const ModuleSettings& settings,
+                                     std::int64_t held, std::int64_t owned,
+                                     OptimizerAction action) {
   const Key key{1, module_index, static_cast<std::int64_t>(action), held, owned};
   const auto [at, is_new] = known_.try_emplace(key, static_cast<std::uint32_t>(works_.size()));
   if (is_new) works_.push_back(DescribeOptimizerWork(settings, held, owned, action));

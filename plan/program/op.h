@@ -10,7 +10,13 @@ namespace isthmus::plan {
 enum class OpKind : std::uint8_t { kCompute, kCollective, kP2P, kCopy, kOptimizer };
 
 /// What a Compute op does to its block of layers.
-enum class Action : std::uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight, kRecompute };
+enum class Action : std::uint8_t {
+  kForward,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kRecompute
+};
 
 enum class CopyDirection : std::uint8_t { kToHost, kToDevice };
 
@@ -24,7 +30,7 @@ enum class Purpose : std::uint8_t {
   kBoundary,      // between modules
   kGradientSync,  // gradients over dp×cp, over instances, over tp, tied embeddings
   kParameterGather,
-  kScalars,       // token count, norms, found-inf
+  kScalars,  // token count, norms, found-inf
   kOffload,
   kOptimizer,
 };
@@ -68,7 +74,8 @@ struct Op {
   std::uint16_t num_transfers = 0;
   std::uint16_t num_consumed = 0;
   std::uint16_t num_produced = 0;
-  std::uint16_t block = 0;  // Compute: block within the chunk; collectives: bucket, or step of the boundary
+  std::uint16_t block =
+      0;  // Compute: block within the chunk; collectives: bucket, or step of the boundary
 
   Action action() const { return static_cast<Action>(detail); }
   CollectiveKind collective() const { return static_cast<CollectiveKind>(detail); }

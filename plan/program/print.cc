@@ -7,22 +7,32 @@ namespace {
 
 const char* ActionText(Action action) {
   switch (action) {
-    case Action::kForward: return "forward";
-    case Action::kBackward: return "backward";
-    case Action::kBackwardInput: return "backward-input";
-    case Action::kBackwardWeight: return "backward-weight";
-    case Action::kRecompute: return "recompute";
+    case Action::kForward:
+      return "forward";
+    case Action::kBackward:
+      return "backward";
+    case Action::kBackwardInput:
+      return "backward-input";
+    case Action::kBackwardWeight:
+      return "backward-weight";
+    case Action::kRecompute:
+      return "recompute";
   }
   return "";
 }
 
 const char* OptimizerText(OptimizerAction action) {
   switch (action) {
-    case OptimizerAction::kZero: return "zero gradients";
-    case OptimizerAction::kNorm: return "gradient norm";
-    case OptimizerAction::kCheck: return "overflow check";
-    case OptimizerAction::kClip: return "clip gradients";
-    case OptimizerAction::kStep: return "optimizer step";
+    case OptimizerAction::kZero:
+      return "zero gradients";
+    case OptimizerAction::kNorm:
+      return "gradient norm";
+    case OptimizerAction::kCheck:
+      return "overflow check";
+    case OptimizerAction::kClip:
+      return "clip gradients";
+    case OptimizerAction::kStep:
+      return "optimizer step";
   }
   return "";
 }
@@ -48,15 +58,16 @@ std::string Describe(const Program& program, const Role& role, const Op& op) {
     case OpKind::kCopy:
       return fmt::format("copy {} parameters {}", module,
                          op.copy() == CopyDirection::kToHost ? "to host" : "to device");
-    case OpKind::kOptimizer: return fmt::format("{} {}", OptimizerText(op.optimizer()), module);
+    case OpKind::kOptimizer:
+      return fmt::format("{} {}", OptimizerText(op.optimizer()), module);
   }
   return "";
 }
 
-
 std::string PrintProgram(const Program& program) {
-  std::string text = fmt::format("program {} ({}, {} ranks, {} microbatches)\n", program.name,
-                                 ToText(program.placement), program.num_ranks, program.num_microbatches);
+  std::string text =
+      fmt::format("program {} ({}, {} ranks, {} microbatches)\n", program.name,
+                  ToText(program.placement), program.num_ranks, program.num_microbatches);
   std::vector<int> ranks(program.roles.size(), 0);
   for (const std::uint32_t role : program.role_of_rank) ++ranks[role];
   for (std::size_t role = 0; role < program.roles.size(); ++role) {
@@ -70,7 +81,8 @@ std::string PrintRank(const Program& program, base::Rank rank) {
   const Role& role = program.role(rank);
   std::string text = fmt::format("rank {}: {}\n", rank.value(), role.name);
   for (std::size_t index = 0; index < role.ops.size(); ++index) {
-    text += fmt::format("  {:5} lane {:2}  {}\n", index, role.ops[index].lane, Describe(program, role, role.ops[index]));
+    text += fmt::format("  {:5} lane {:2}  {}\n", index, role.ops[index].lane,
+                        Describe(program, role, role.ops[index]));
   }
   return text;
 }
@@ -79,8 +91,8 @@ std::string PrintBoundaries(const Program& program) {
   std::string text;
   for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
     const Boundary& boundary = program.boundaries[edge];
-    text += fmt::format("edge {}: {} {}, width {}\n", edge, ToText(boundary.boundary_case), boundary.factor,
-                        boundary.width);
+    text += fmt::format("edge {}: {} {}, width {}\n", edge, ToText(boundary.boundary_case),
+                        boundary.factor, boundary.width);
   }
   return text;
 }

@@ -21,17 +21,22 @@ std::int64_t Job::num_microbatches() const {
 
 std::string ToText(Placement placement) {
   switch (placement) {
-    case Placement::kHomogeneous: return "homogeneous";
-    case Placement::kColocated: return "colocated";
-    case Placement::kNonColocated: return "non_colocated";
+    case Placement::kHomogeneous:
+      return "homogeneous";
+    case Placement::kColocated:
+      return "colocated";
+    case Placement::kNonColocated:
+      return "non_colocated";
   }
   return "";
 }
 
 std::vector<base::Rank> Program::Members(base::Rank rank, const GroupRef& group) const {
   switch (group.kind) {
-    case GroupRef::Kind::kAxes: return modules[group.module].grid.Group(rank, group.axes);
-    case GroupRef::Kind::kBoundary: return boundaries[group.edge].ranks[rank.index()].groups[group.index];
+    case GroupRef::Kind::kAxes:
+      return modules[group.module].grid.Group(rank, group.axes);
+    case GroupRef::Kind::kBoundary:
+      return boundaries[group.edge].ranks[rank.index()].groups[group.index];
     case GroupRef::Kind::kEmbedding: {
       const std::vector<base::Rank> stages = modules[group.module].grid.Group(rank, kPp);
       return {stages.front(), stages.back()};
@@ -51,8 +56,8 @@ base::Rank Program::Peer(base::Rank rank, const PeerRef& peer) const {
   }
   const RankBoundary& here = boundaries[peer.edge].ranks[rank.index()];
   std::size_t index = peer.index;
-  for (const auto* messages :
-       {&here.sends_forward, &here.receives_forward, &here.sends_backward, &here.receives_backward}) {
+  for (const auto* messages : {&here.sends_forward, &here.receives_forward, &here.sends_backward,
+                               &here.receives_backward}) {
     if (index < messages->size()) return (*messages)[index].peer;
     index -= messages->size();
   }
@@ -62,20 +67,32 @@ base::Rank Program::Peer(base::Rank rank, const PeerRef& peer) const {
 std::uint64_t HashRole(const Role& role) {
   base::HashBuilder hash;
   hash.Add(role.name);
-  for (const ModuleStage& stage : role.stages) hash.Add(std::uint32_t{stage.module}).Add(std::uint32_t{stage.stage});
-  for (const Lane& lane : role.lanes) hash.Add(static_cast<std::uint32_t>(lane.kind)).Add(lane.group);
+  for (const ModuleStage& stage : role.stages)
+    hash.Add(std::uint32_t{stage.module}).Add(std::uint32_t{stage.stage});
+  for (const Lane& lane : role.lanes)
+    hash.Add(static_cast<std::uint32_t>(lane.kind)).Add(lane.group);
   for (const GroupRef& group : role.groups) {
     hash.Add(static_cast<std::uint32_t>(group.kind)).Add(std::uint32_t{group.module});
-    hash.Add(std::uint32_t{group.axes.bits()}).Add(std::uint32_t{group.edge}).Add(std::uint32_t{group.index});
+    hash.Add(std::uint32_t{group.axes.bits()})
+        .Add(std::uint32_t{group.edge})
+        .Add(std::uint32_t{group.index});
   }
   for (const PeerRef& peer : role.peers) {
     hash.Add(static_cast<std::uint32_t>(peer.kind)).Add(std::uint32_t{peer.module});
     hash.Add(std::int32_t{peer.delta}).Add(std::uint32_t{peer.edge}).Add(std::uint32_t{peer.index});
   }
   for (const Op& op : role.ops) {
-    hash.Add(static_cast<std::uint32_t>(op.kind)).Add(std::uint32_t{op.detail}).Add(std::uint32_t{op.flags});
-    hash.Add(static_cast<std::uint32_t>(op.purpose)).Add(std::uint32_t{op.lane}).Add(std::uint32_t{op.module});
-    hash.Add(op.microbatch).Add(std::uint32_t{op.chunk}).Add(std::int32_t{op.step}).Add(op.size).Add(op.group);
+    hash.Add(static_cast<std::uint32_t>(op.kind))
+        .Add(std::uint32_t{op.detail})
+        .Add(std::uint32_t{op.flags});
+    hash.Add(static_cast<std::uint32_t>(op.purpose))
+        .Add(std::uint32_t{op.lane})
+        .Add(std::uint32_t{op.module});
+    hash.Add(op.microbatch)
+        .Add(std::uint32_t{op.chunk})
+        .Add(std::int32_t{op.step})
+        .Add(op.size)
+        .Add(op.group);
     hash.Add(std::uint32_t{op.num_transfers}).Add(std::uint32_t{op.num_consumed});
     hash.Add(std::uint32_t{op.num_produced}).Add(std::uint32_t{op.block});
   }
@@ -86,8 +103,11 @@ std::uint64_t HashRole(const Role& role) {
   for (const ValueId value : role.produced) hash.Add(value);
   for (const Value& value : role.values) hash.Add(value.storage).Add(value.version);
   for (const Storage& storage : role.storages) {
-    hash.Add(static_cast<std::uint32_t>(storage.kind)).Add(static_cast<std::uint32_t>(storage.category));
-    hash.Add(storage.persistent).Add(std::uint32_t{storage.module}).Add(std::uint32_t{storage.chunk});
+    hash.Add(static_cast<std::uint32_t>(storage.kind))
+        .Add(static_cast<std::uint32_t>(storage.category));
+    hash.Add(storage.persistent)
+        .Add(std::uint32_t{storage.module})
+        .Add(std::uint32_t{storage.chunk});
     hash.Add(storage.microbatch).Add(storage.bucket).Add(storage.size).Add(storage.pins);
   }
   return hash.digest();
@@ -105,15 +125,27 @@ namespace {
 struct KernelHasher {
   base::HashBuilder& hash;
   void operator()(const Gemm& gemm) const {
-    hash.Add(gemm.m).Add(gemm.n).Add(gemm.k).Add(static_cast<std::uint32_t>(gemm.dtype)).Add(gemm.output_bytes.value());
+    hash.Add(gemm.m)
+        .Add(gemm.n)
+        .Add(gemm.k)
+        .Add(static_cast<std::uint32_t>(gemm.dtype))
+        .Add(gemm.output_bytes.value());
   }
   void operator()(const Attention& attention) const {
-    hash.Add(attention.num_sequences).Add(attention.query_len).Add(attention.kv_len).Add(attention.heads);
-    hash.Add(attention.kv_heads).Add(attention.head_dim).Add(attention.causal).Add(attention.backward);
+    hash.Add(attention.num_sequences)
+        .Add(attention.query_len)
+        .Add(attention.kv_len)
+        .Add(attention.heads);
+    hash.Add(attention.kv_heads)
+        .Add(attention.head_dim)
+        .Add(attention.causal)
+        .Add(attention.backward);
     hash.Add(static_cast<std::uint32_t>(attention.kernel));
   }
   void operator()(const MemoryBound& memory) const {
-    hash.Add(static_cast<std::uint32_t>(memory.memory_class)).Add(memory.bytes.value()).Add(memory.launches);
+    hash.Add(static_cast<std::uint32_t>(memory.memory_class))
+        .Add(memory.bytes.value())
+        .Add(memory.launches);
   }
 };
 
@@ -138,8 +170,8 @@ void HashBoundary(base::HashBuilder& hash, const Boundary& boundary) {
       hash.Add(static_cast<std::uint64_t>(group.size()));
       for (const base::Rank member : group) hash.Add(member.value());
     }
-    for (const auto* messages :
-         {&rank.sends_forward, &rank.receives_forward, &rank.sends_backward, &rank.receives_backward}) {
+    for (const auto* messages : {&rank.sends_forward, &rank.receives_forward, &rank.sends_backward,
+                                 &rank.receives_backward}) {
       for (const BoundaryMessage& message : *messages) {
         hash.Add(message.peer.value()).Add(message.tokens.begin).Add(message.tokens.end);
       }

@@ -21,8 +21,8 @@ struct Lane {
   std::uint32_t group = kNone32;  // kCommunicator: index into Role::groups
 };
 
-/// A communicator by name, the same for all ranks of a role: the module's grid and axes, an entry of
-/// an edge's boundary table, the two ends of a pipeline, or all ranks.
+/// A communicator by name, the same for all ranks of a role: the module's grid and axes, an entry
+/// of an edge's boundary table, the two ends of a pipeline, or all ranks.
 struct GroupRef {
   enum class Kind : std::uint8_t {
     kAxes,
@@ -38,8 +38,8 @@ struct GroupRef {
   friend bool operator==(const GroupRef&, const GroupRef&) = default;
 };
 
-/// A peer by name: `delta` steps along pp of the module's grid (with wrap-around), or an entry of an
-/// edge's boundary table.
+/// A peer by name: `delta` steps along pp of the module's grid (with wrap-around), or an entry of
+/// an edge's boundary table.
 struct PeerRef {
   enum class Kind : std::uint8_t { kPipeline, kBoundary };
   Kind kind = Kind::kPipeline;
@@ -86,16 +86,17 @@ struct Role {
 
 /// Sizes and works of the ranks of one data lane; ranks with equal sizes share a table.
 struct SizeTable {
-  std::vector<base::Bytes> bytes;        // by SizeId
-  std::vector<std::uint32_t> works;      // by Op::size of Compute and Optimizer: index into Program::works
+  std::vector<base::Bytes> bytes;  // by SizeId
+  std::vector<std::uint32_t>
+      works;  // by Op::size of Compute and Optimizer: index into Program::works
   friend bool operator==(const SizeTable&, const SizeTable&) = default;
 };
 
 /// A module laid over ranks.
 struct PlacedModule {
   Module module;
-  Grid grid;                         // homogeneous encoders: the LLM's stage 0 view
-  std::vector<int> first_layer;      // by virtual stage (chunk · pp + stage): first layer, then the end
+  Grid grid;                     // homogeneous encoders: the LLM's stage 0 view
+  std::vector<int> first_layer;  // by virtual stage (chunk · pp + stage): first layer, then the end
   std::vector<std::int64_t> rank_parameters;  // by stage: parameters one rank holds
 };
 
@@ -120,10 +121,16 @@ struct Program {
   std::vector<Work> works;
   std::vector<std::string> passes;  // names of the passes that ran, in order
 
-  const Role& role(base::Rank rank) const { return roles[role_of_rank[static_cast<std::size_t>(rank.value())]]; }
-  const SizeTable& table(base::Rank rank) const { return tables[table_of_rank[static_cast<std::size_t>(rank.value())]]; }
+  const Role& role(base::Rank rank) const {
+    return roles[role_of_rank[static_cast<std::size_t>(rank.value())]];
+  }
+  const SizeTable& table(base::Rank rank) const {
+    return tables[table_of_rank[static_cast<std::size_t>(rank.value())]];
+  }
   base::Bytes Size(base::Rank rank, SizeId size) const { return table(rank).bytes[size]; }
-  const Work& WorkOf(base::Rank rank, const Op& op) const { return works[table(rank).works[op.size]]; }
+  const Work& WorkOf(base::Rank rank, const Op& op) const {
+    return works[table(rank).works[op.size]];
+  }
 
   /// Members of the communicator that `rank` calls `group`, in communicator order.
   std::vector<base::Rank> Members(base::Rank rank, const GroupRef& group) const;

@@ -27,17 +27,20 @@ class RoleCheck {
 
  private:
   void Problem(std::uint32_t op, const std::string& text) {
-    problems_.push_back(fmt::format("role {}: op {} ({}): {}", role_.name, op, Describe(program_, role_, role_.ops[op]), text));
+    problems_.push_back(fmt::format("role {}: op {} ({}): {}", role_.name, op,
+                                    Describe(program_, role_, role_.ops[op]), text));
   }
 
   void CheckReferences() {
     for (std::uint32_t index = 0; index < role_.ops.size(); ++index) {
       const Op& op = role_.ops[index];
-      if (op.lane >= role_.lanes.size()) Problem(index, fmt::format("lane {} doesn't exist", op.lane));
+      if (op.lane >= role_.lanes.size())
+        Problem(index, fmt::format("lane {} doesn't exist", op.lane));
       if (op.group != kNone32 && op.group >= role_.groups.size()) {
         Problem(index, fmt::format("group {} doesn't exist", op.group));
       }
-      if (op.kind == OpKind::kCollective && op.group == kNone32) Problem(index, "a collective without a group");
+      if (op.kind == OpKind::kCollective && op.group == kNone32)
+        Problem(index, "a collective without a group");
     }
   }
 
@@ -48,29 +51,37 @@ class RoleCheck {
     for (ValueId value = 0; value < role_.values.size(); ++value) {
       const Value& what = role_.values[value];
       const bool is_new = versions.try_emplace({what.storage, what.version}, value).second;
-      if (!is_new) problems_.push_back(fmt::format("role {}: two values are version {} of storage {}", role_.name, what.version, what.storage));
+      if (!is_new)
+        problems_.push_back(fmt::format("role {}: two values are version {} of storage {}",
+                                        role_.name, what.version, what.storage));
       if (role_.storages[what.storage].persistent && what.version == 0) is_there[value] = true;
     }
     for (std::uint32_t index = 0; index < role_.ops.size(); ++index) {
       const Op& op = role_.ops[index];
       for (const ValueId value : role_.consumed_by(op)) {
-        if (!is_there[value]) Problem(index, fmt::format("consumes value {} that nothing before it produced", value));
+        if (!is_there[value])
+          Problem(index, fmt::format("consumes value {} that nothing before it produced", value));
       }
-      for (const ValueId value : role_.produced_by(op)) Produce(index, op, value, versions, is_there);
+      for (const ValueId value : role_.produced_by(op))
+        Produce(index, op, value, versions, is_there);
     }
   }
 
   void Produce(std::uint32_t index, const Op& op, ValueId value,
-               const std::map<std::pair<StorageId, std::uint32_t>, ValueId>& versions, std::vector<bool>& is_there) {
+               const std::map<std::pair<StorageId, std::uint32_t>, ValueId>& versions,
+               std::vector<bool>& is_there) {
     if (is_there[value]) Problem(index, fmt::format("produces value {} a second time", value));
     is_there[value] = true;
     const Value& what = role_.values[value];
     if (what.version == 0) return;
     const auto before = versions.find({what.storage, what.version - 1});
     const auto consumed = role_.consumed_by(op);
-    const bool follows = before != versions.end() &&
-                         std::find(consumed.begin(), consumed.end(), before->second) != consumed.end();
-    if (!follows) Problem(index, fmt::format("produces version {} of storage {} without consuming the one before", what.version, what.storage));
+    const bool follows = before != versions.end() && std::find(consumed.begin(), consumed.end(),
+                                                               before->second) != consumed.end();
+    if (!follows)
+      Problem(index,
+              fmt::format("produces version {} of storage {} without consuming the one before",
+                          what.version, what.storage));
   }
 
   /// A module's microbatch runs forward before backward, each block once per step.
@@ -123,8 +134,9 @@ void CheckInFlight(const Program& program, const Role& role, std::vector<std::st
   for (const auto& [at, count] : most) {
     // No stage is farther from the sink than all stages together.
     if (count > total) {
-      problems.push_back(fmt::format("role {}: {} microbatches of {} in flight, the schedule allows {}", role.name, count,
-                                     program.modules[static_cast<std::size_t>(at.first)].module.name, total));
+      problems.push_back(fmt::format(
+          "role {}: {} microbatches of {} in flight, the schedule allows {}", role.name, count,
+          program.modules[static_cast<std::size_t>(at.first)].module.name, total));
     }
   }
 }
@@ -134,15 +146,16 @@ void CheckBoundaryBytes(const Program& program, std::vector<std::string>& proble
   for (std::size_t edge = 0; edge < program.boundaries.size(); ++edge) {
     std::int64_t tokens[4] = {0, 0, 0, 0};
     for (const RankBoundary& rank : program.boundaries[edge].ranks) {
-      const std::vector<BoundaryMessage>* lists[] = {&rank.sends_forward, &rank.receives_forward, &rank.sends_backward,
-                                                     &rank.receives_backward};
+      const std::vector<BoundaryMessage>* lists[] = {&rank.sends_forward, &rank.receives_forward,
+                                                     &rank.sends_backward, &rank.receives_backward};
       for (std::size_t list = 0; list < 4; ++list) {
         for (const BoundaryMessage& message : *lists[list]) tokens[list] += message.tokens.size();
       }
     }
     if (tokens[0] != tokens[1] || tokens[2] != tokens[3]) {
-      problems.push_back(fmt::format("edge {}: {} tokens sent and {} received forward, {} and {} backward", edge, tokens[0],
-                                     tokens[1], tokens[2], tokens[3]));
+      problems.push_back(
+          fmt::format("edge {}: {} tokens sent and {} received forward, {} and {} backward", edge,
+                      tokens[0], tokens[1], tokens[2], tokens[3]));
     }
   }
 }

@@ -13,10 +13,10 @@ struct Validation {
   bool ok() const { return problems.empty(); }
 };
 
-/// Proves a program: every version of a value is produced before it is consumed, once; every forward
-/// comes before its backward; transfers match on both sides in order and size; no deadlock under
-/// strict rendezvous; communicators are issued in compatible order on all their ranks; in-flight
-/// microbatches stay within the schedule's bound; boundary bytes are conserved.
+/// Proves a program: every version of a value is produced before it is consumed, once; every
+/// forward comes before its backward; transfers match on both sides in order and size; no deadlock
+/// under strict rendezvous; communicators are issued in compatible order on all their ranks;
+/// in-flight microbatches stay within the schedule's bound; boundary bytes are conserved.
 ///
 /// Cost: O(ops of all ranks); ranks that fold are checked once where that is exact.
 Validation Validate(const Program& program);

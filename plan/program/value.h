@@ -19,7 +19,7 @@ enum class ValueKind : std::uint8_t {
   kParameter,       // working weights; versions count optimizer steps and parameter gathers
   kGradientBucket,  // main gradients of a bucket; versions count accumulations and reductions
   kOptimizerState,
-  kScalar,          // norms, found-inf, token counts
+  kScalar,  // norms, found-inf, token counts
 };
 
 /// Categories of the memory report.

@@ -108,8 +108,18 @@ class Splitter {
     const std::int64_t issue = std::clamp(span.issue, low, start);
     IdleIn(op, op.edge, start, high);
     const bool matched = op.kind == OpClass::kCollective || op.group > 0;
-    Idle(matched ? TimeUse::kStraggler : TimeUse::kHost, issue, start);
+    Idle(matched ? UseOfWait(op) : TimeUse::kHost, issue, start);
     return issue;
+  }
+
+  // Members of boundary groups and of the groups that agree on scalars are at different stages: who
+  // comes early waits for work of another stage. Elsewhere members do the same, and the last is
+  // late.
+  static TimeUse UseOfWait(const OpFacts& op) {
+    const bool across_stages =
+        op.kind == OpClass::kCollective && (op.category == traces::Category::kBoundaryComm ||
+                                            op.category == traces::Category::kScalarComm);
+    return across_stages ? TimeUse::kBubble : TimeUse::kStraggler;
   }
 
   std::int64_t WalkTransfer(const SpanRef& ref, std::int64_t low, std::int64_t high) {

@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kEventPortion = 1U << 14U;
 
 bool IsMatched(const plan::Op& op) {
-  return op.group != plan::kNone32 && (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kCollective);
+  return op.group != plan::kNone32 &&
+         (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kCollective);
 }
 
 }  // namespace
@@ -50,14 +51,27 @@ EngineResult Engine::Run() {
     const std::int64_t now = entry.time_ps;
     switch (what.what) {
       case What::kOpEnd:
-        Complete(what.a, what.b, result_.times[what.a].start_ps[what.b], result_.times[what.a].start_ps[what.b], now);
+        Complete(what.a, what.b, result_.times[what.a].start_ps[what.b],
+                 result_.times[what.a].start_ps[what.b], now);
         break;
-      case What::kGroupEnd: EndMeeting(what.a, now); break;
-      case What::kTransferEnd: EndTransfer(what.a, what.b, now); break;
-      case What::kRelease: Release(what.a, what.b, now); break;
-      case What::kPiece: Piece(what.a, what.c, what.b, now); break;
-      case What::kGroupPiece: GroupPiece(what.a, what.b, now); break;
-      case What::kDevice: OnDevice(what.a, what.b, now); break;
+      case What::kGroupEnd:
+        EndMeeting(what.a, now);
+        break;
+      case What::kTransferEnd:
+        EndTransfer(what.a, what.b, now);
+        break;
+      case What::kRelease:
+        Release(what.a, what.b, now);
+        break;
+      case What::kPiece:
+        Piece(what.a, what.c, what.b, now);
+        break;
+      case What::kGroupPiece:
+        GroupPiece(what.a, what.b, now);
+        break;
+      case What::kDevice:
+        OnDevice(what.a, what.b, now);
+        break;
     }
     Drain(now);
   }
@@ -87,7 +101,9 @@ void Engine::OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const plan::Op& what = variant(cls).ops->ops[op];
   if (what.kind == plan::OpKind::kP2P) {
     Post(cls, op, now);
-  } else if (IsMatched(what) && lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1) {
+  } else if (IsMatched(what) &&
+             lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks >
+                 1) {
     Arrive(cls, op, now);
   } else {
     StartAlone(cls, op, now);
@@ -116,7 +132,8 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   const bool is_compute = variant(first_class).ops->ops[first_op].kind == plan::OpKind::kCompute;
   if (is_compute && shares(first_class)) {
     meeting.num_running = static_cast<std::uint32_t>(meeting.ops.size());
-    for (const auto& [cls, op] : meeting.ops) StartShared(cls, op, variant(cls).duration_ps[op], now);
+    for (const auto& [cls, op] : meeting.ops)
+      StartShared(cls, op, variant(cls).duration_ps[op], now);
   } else if (is_compute && options_.expanded) {
     GroupPiece(at, 0, now);
   } else {
@@ -148,11 +165,12 @@ void Engine::EndMeeting(std::uint32_t at, std::int64_t now) {
 void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   result_.times[cls].start_ps[op] = now;
   const Variant& here = variant(cls);
-  const bool is_compute =
-      here.ops->ops[op].kind == plan::OpKind::kCompute || here.ops->ops[op].kind == plan::OpKind::kOptimizer;
+  const bool is_compute = here.ops->ops[op].kind == plan::OpKind::kCompute ||
+                          here.ops->ops[op].kind == plan::OpKind::kOptimizer;
   if (is_compute && shares(cls)) {
     StartShared(cls, op, here.duration_ps[op], now);
-  } else if (options_.expanded && here.ops->ops[op].kind == plan::OpKind::kCompute && !here.work[op]->order.empty()) {
+  } else if (options_.expanded && here.ops->ops[op].kind == plan::OpKind::kCompute &&
+             !here.work[op]->order.empty()) {
     Piece(cls, op, 0, now);
   } else {
     heap_.Push(now + here.duration_ps[op], {.what = What::kOpEnd, .a = cls, .b = op});
@@ -190,12 +208,13 @@ void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t n
   heap_.Push(now + duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
 }
 
-void Engine::RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, const PieceCost& piece,
-                         std::int64_t start) {
+void Engine::RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
+                         const PieceCost& piece, std::int64_t start) {
   // A piece has two numbers, kernels and collective: measured traces have both, too.
   const std::uint32_t inner = position * 2 + 1;
   if (piece.compute_ps > 0) Record({cls, op, inner, start, start, start + piece.compute_ps});
-  if (piece.communication_ps > 0) Record({cls, op, inner + 1, start, start, start + piece.communication_ps});
+  if (piece.communication_ps > 0)
+    Record({cls, op, inner + 1, start, start, start + piece.communication_ps});
 }
 
 void Engine::StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now) {
@@ -210,7 +229,9 @@ void Engine::StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work,
 void Engine::ArmDevice(std::uint32_t device) {
   const auto next = devices_[device].NextEnd();
   if (!next) return;
-  heap_.Push(next->first, {.what = What::kDevice, .a = device, .b = static_cast<std::uint32_t>(devices_[device].epoch())});
+  heap_.Push(next->first, {.what = What::kDevice,
+                           .a = device,
+                           .b = static_cast<std::uint32_t>(devices_[device].epoch())});
 }
 
 void Engine::OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now) {
@@ -220,8 +241,9 @@ void Engine::OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t no
   devices_[device].End(now, cls);
   ArmDevice(device);
   const plan::Op& what = variant(cls).ops->ops[op];
-  const bool met = IsMatched(what) &&
-                   lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1;
+  const bool met =
+      IsMatched(what) &&
+      lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1;
   if (!met) {
     Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
     return;
@@ -243,7 +265,8 @@ void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const std::uint32_t next = here.graph->AfterPost(op);
   if (next != plan::kNone32) ReleaseList(cls, {&next, 1});
   std::uint16_t left = 0;
-  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers; ++index) {
+  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers;
+       ++index) {
     if (here.transfer_bytes[index] > 0) {
       ++left;
     } else {
@@ -261,7 +284,8 @@ void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
 void Engine::StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const plan::Role& role = *variant(cls).ops;
   const plan::Op& what = role.ops[op];
-  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers; ++index) {
+  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers;
+       ++index) {
     const std::uint32_t slot = role.transfers[index].peer;
     const std::uint32_t peer = lowered_.classes[cls].peers[slot];
     const std::uint32_t partner = lowered_.classes[cls].matches[slot]->partner[index];
@@ -271,11 +295,13 @@ void Engine::StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t no
     MaybeStart(cls, index, now);
     // The other side waited for us, perhaps in several messages of one class.
     const plan::Op& other = variant(peer).ops->ops[partner_op];
-    for (std::uint32_t theirs = other.first_transfer; theirs < other.first_transfer + other.num_transfers; ++theirs) {
+    for (std::uint32_t theirs = other.first_transfer;
+         theirs < other.first_transfer + other.num_transfers; ++theirs) {
       const std::uint32_t their_slot = variant(peer).ops->transfers[theirs].peer;
       if (lowered_.classes[peer].peers[their_slot] != cls) continue;
       const std::uint32_t ours = lowered_.classes[peer].matches[their_slot]->partner[theirs];
-      if (ours != plan::kNone32 && variant(cls).graph->OpOfTransfer(ours) == op) MaybeStart(peer, theirs, now);
+      if (ours != plan::kNone32 && variant(cls).graph->OpOfTransfer(ours) == op)
+        MaybeStart(peer, theirs, now);
     }
   }
 }
@@ -302,14 +328,16 @@ void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t
   if (--classes_[cls].pending[op] == 0) Release(cls, op, now);
 }
 
-void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start, std::int64_t now) {
+void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,
+                      std::int64_t now) {
   const plan::Op& what = variant(cls).ops->ops[op];
   ClassState& state = classes_[cls];
   result_.times[cls].end_ps[op] = now;
   Record({cls, op, 0, issue, start, now});
   ++state.num_done;
   ++result_.num_ops;
-  if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer) state.busy_ps += now - start;
+  if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer)
+    state.busy_ps += now - start;
   std::int64_t wait = 0;
   if ((what.flags & plan::kEndsBackward) != 0 && options_.straggler_share > 0) {
     const double share = options_.straggler_share * static_cast<double>(state.busy_ps);

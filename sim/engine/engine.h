@@ -64,14 +64,23 @@ class Engine {
   EngineResult Run();
 
  private:
-  enum class What : std::uint8_t { kOpEnd, kGroupEnd, kTransferEnd, kRelease, kPiece, kGroupPiece, kDevice };
+  enum class What : std::uint8_t {
+    kOpEnd,
+    kGroupEnd,
+    kTransferEnd,
+    kRelease,
+    kPiece,
+    kGroupPiece,
+    kDevice
+  };
   struct Payload {
     What what = What::kOpEnd;
     std::uint32_t a = 0;  // class, or meeting, or device
     std::uint32_t b = 0;  // op, transfer, or position in the work
     std::uint32_t c = 0;  // kPiece: op
   };
-  /// Members of a communicator that have arrived, for one kind of op (its collectives, its Compute).
+  /// Members of a communicator that have arrived, for one kind of op (its collectives, its
+  /// Compute).
   struct Meeting {
     std::uint32_t num_arrived = 0;
     std::int64_t start_ps = 0;
@@ -81,10 +90,11 @@ class Engine {
     std::vector<std::int64_t> issue_ps;
   };
   struct ClassState {
-    std::vector<std::uint16_t> pending;  // by op: prerequisites left; P2P once posted: transfers left
-    std::vector<bool> posted;            // by op
-    std::vector<bool> started;           // by transfer
-    std::int64_t busy_ps = 0;            // compute of the current step
+    std::vector<std::uint16_t>
+        pending;                // by op: prerequisites left; P2P once posted: transfers left
+    std::vector<bool> posted;   // by op
+    std::vector<bool> started;  // by transfer
+    std::int64_t busy_ps = 0;   // compute of the current step
     std::uint64_t num_done = 0;
   };
 
@@ -99,13 +109,14 @@ class Engine {
   void StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
   void EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
-  void Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start, std::int64_t now);
+  void Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,
+                std::int64_t now);
   void Release(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void ReleaseList(std::uint32_t cls, std::span<const std::uint32_t> ops);
   void Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now);
   void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
-  void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, const PieceCost& piece,
-                   std::int64_t start);
+  void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
+                   const PieceCost& piece, std::int64_t start);
   void StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now);
   void OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now);
   void ArmDevice(std::uint32_t device);
@@ -113,9 +124,13 @@ class Engine {
   void Flush();
   void ExplainDeadlock();
   std::uint32_t MeetingOf(std::uint32_t cls, const plan::Op& op) const;
-  bool shares(std::uint32_t cls) const { return !options_.sharing.device_of_class.empty() && device_of(cls) >= 0; }
+  bool shares(std::uint32_t cls) const {
+    return !options_.sharing.device_of_class.empty() && device_of(cls) >= 0;
+  }
   int device_of(std::uint32_t cls) const { return options_.sharing.device_of_class[cls]; }
-  const Variant& variant(std::uint32_t cls) const { return lowered_.variants[lowered_.classes[cls].variant]; }
+  const Variant& variant(std::uint32_t cls) const {
+    return lowered_.variants[lowered_.classes[cls].variant];
+  }
 
   const Lowered& lowered_;
   EngineOptions options_;

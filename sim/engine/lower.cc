@@ -16,7 +16,8 @@ namespace {
 /// Colours of ranks, refined until members of a colour can't be told apart.
 class Partition {
  public:
-  Partition(const Lowered& lowered, const RankTables& tables) : lowered_(lowered), tables_(tables) {}
+  Partition(const Lowered& lowered, const RankTables& tables)
+      : lowered_(lowered), tables_(tables) {}
 
   std::vector<std::uint32_t> Refine() {
     Start();
@@ -30,7 +31,8 @@ class Partition {
   }
 
  private:
-  /// What the peer's messages are to us, whatever its colour: which of its ops each meets, how long.
+  /// What the peer's messages are to us, whatever its colour: which of its ops each meets, how
+  /// long.
   std::uint64_t HashOfMatch(const MatchTable* match, std::uint32_t peer_variant) {
     const auto [at, is_new] = match_hashes_.try_emplace({match, peer_variant}, 0U);
     if (!is_new) return at->second;
@@ -39,7 +41,9 @@ class Partition {
     for (std::size_t transfer = 0; transfer < match->partner.size(); ++transfer) {
       const std::uint32_t partner = match->partner[transfer];
       if (partner == plan::kNone32) continue;
-      hash.Add(static_cast<std::uint64_t>(transfer)).Add(graph.OpOfTransfer(partner)).Add(match->duration_ps[transfer]);
+      hash.Add(static_cast<std::uint64_t>(transfer))
+          .Add(graph.OpOfTransfer(partner))
+          .Add(match->duration_ps[transfer]);
     }
     at->second = hash.digest();
     return at->second;
@@ -74,7 +78,8 @@ class Partition {
     for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
       base::HashBuilder hash;
       hash.Add(colours_[rank]);
-      for (const std::uint32_t group : tables_.groups_of_rank()[rank]) hash.Add(group_hashes[group]);
+      for (const std::uint32_t group : tables_.groups_of_rank()[rank])
+        hash.Add(group_hashes[group]);
       for (const base::Rank peer : tables_.peers_of_rank()[rank]) hash.Add(colours_[peer.index()]);
       hashes_[rank] = hash.digest();
     }
@@ -85,7 +90,9 @@ class Partition {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers;
     colours_.resize(hashes_.size());
     for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
-      colours_[rank] = numbers.try_emplace(hashes_[rank], static_cast<std::uint32_t>(numbers.size())).first->second;
+      colours_[rank] =
+          numbers.try_emplace(hashes_[rank], static_cast<std::uint32_t>(numbers.size()))
+              .first->second;
     }
     return numbers.size();
   }
@@ -120,10 +127,12 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
           communicator.classes.push_back(lowered.class_of_rank[member.index()]);
         }
         std::sort(communicator.classes.begin(), communicator.classes.end());
-        communicator.classes.erase(std::unique(communicator.classes.begin(), communicator.classes.end()),
-                                   communicator.classes.end());
-        const auto [at, is_new] = known.try_emplace({concrete.family, communicator.classes},
-                                                    static_cast<std::uint32_t>(lowered.communicators.size()));
+        communicator.classes.erase(
+            std::unique(communicator.classes.begin(), communicator.classes.end()),
+            communicator.classes.end());
+        const auto [at, is_new] =
+            known.try_emplace({concrete.family, communicator.classes},
+                              static_cast<std::uint32_t>(lowered.communicators.size()));
         if (is_new) lowered.communicators.push_back(std::move(communicator));
         communicator_of_group[group] = at->second;
       }
@@ -138,7 +147,8 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
 
 }  // namespace
 
-Lowered Lower(const plan::Program& program, const topology::Cluster& cluster, const CostModels& models, bool fold) {
+Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
+              const CostModels& models, bool fold) {
   Lowered lowered;
   lowered.program = &program;
   const RankTables tables(program, cluster, models, lowered);

@@ -17,10 +17,12 @@ struct CostModels {
 /// Makes a program ready for the engine.
 ///
 /// With `fold`, ranks are grouped into the classes of the coarsest equitable partition over (role,
-/// sizes, device, localities of every group, routes and matching messages to every peer): members of
-/// a class have groups whose members are of the same classes, and peers of the same class, so they do
-/// everything at the same times. Exact by induction over events. Without it every rank is a class.
-/// Cost: O(rounds · sum of group sizes); rounds is small (the depth of the pipeline at most).
-Lowered Lower(const plan::Program& program, const topology::Cluster& cluster, const CostModels& models, bool fold);
+/// sizes, device, localities of every group, routes and matching messages to every peer): members
+/// of a class have groups whose members are of the same classes, and peers of the same class, so
+/// they do everything at the same times. Exact by induction over events. Without it every rank is a
+/// class. Cost: O(rounds · sum of group sizes); rounds is small (the depth of the pipeline at
+/// most).
+Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
+              const CostModels& models, bool fold);
 
 }  // namespace isthmus::sim

@@ -38,16 +38,16 @@ struct Variant {
   std::uint32_t table = 0;
   const plan::Role* ops = nullptr;
   std::shared_ptr<const OpGraph> graph;
-  std::vector<std::int64_t> duration_ps;        // by op: alone on its lane; P2P: 0
-  std::vector<const WorkCost*> work;            // by op: Compute and Optimizer, else null
-  std::vector<std::int64_t> transfer_bytes;     // by transfer
-  std::vector<std::int64_t> posted_bytes;       // by transfer: all bytes of its op in its direction
+  std::vector<std::int64_t> duration_ps;     // by op: alone on its lane; P2P: 0
+  std::vector<const WorkCost*> work;         // by op: Compute and Optimizer, else null
+  std::vector<std::int64_t> transfer_bytes;  // by transfer
+  std::vector<std::int64_t> posted_bytes;    // by transfer: all bytes of its op in its direction
 };
 
-/// Which transfer of the peer's role meets which of ours, and how long it takes. Shared by all pairs
-/// of ranks that are alike.
+/// Which transfer of the peer's role meets which of ours, and how long it takes. Shared by all
+/// pairs of ranks that are alike.
 struct MatchTable {
-  std::vector<std::uint32_t> partner;     // by transfer: the peer's transfer; kNone32: none or empty
+  std::vector<std::uint32_t> partner;  // by transfer: the peer's transfer; kNone32: none or empty
   std::vector<std::int64_t> duration_ps;  // by transfer
 };
 
@@ -56,9 +56,9 @@ struct LoweredClass {
   base::Rank representative{0};
   std::vector<base::Rank> members;
   std::uint32_t variant = 0;
-  std::vector<std::uint32_t> communicators;        // by Role::groups
-  std::vector<std::uint32_t> peers;                // by Role::peers: class on the other side
-  std::vector<const MatchTable*> matches;          // by Role::peers
+  std::vector<std::uint32_t> communicators;  // by Role::groups
+  std::vector<std::uint32_t> peers;          // by Role::peers: class on the other side
+  std::vector<const MatchTable*> matches;    // by Role::peers
 };
 
 /// The classes whose ranks meet in one communicator.
@@ -77,7 +77,9 @@ struct Lowered {
   std::vector<std::uint32_t> class_of_rank;
   bool folded = false;  // some class has more than one rank
 
-  const plan::Role& role(std::uint32_t rank_class) const { return *variants[classes[rank_class].variant].ops; }
+  const plan::Role& role(std::uint32_t rank_class) const {
+    return *variants[classes[rank_class].variant].ops;
+  }
 };
 
 }  // namespace isthmus::sim

@@ -21,8 +21,10 @@ std::vector<Producer> ProducersOf(const plan::Role& role) {
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     const plan::Op& op = role.ops[index];
     for (const plan::ValueId value : role.produced_by(op)) producers[value] = {.op = index};
-    for (std::uint32_t transfer = op.first_transfer; transfer < op.first_transfer + op.num_transfers; ++transfer) {
-      if (!role.transfers[transfer].sends) producers[role.transfers[transfer].value] = {index, transfer};
+    for (std::uint32_t transfer = op.first_transfer;
+         transfer < op.first_transfer + op.num_transfers; ++transfer) {
+      if (!role.transfers[transfer].sends)
+        producers[role.transfers[transfer].value] = {index, transfer};
     }
   }
   return producers;
@@ -59,13 +61,15 @@ OpGraph::OpGraph(const plan::Role& role)
     const plan::Op& op = role.ops[index];
     ops.clear();
     transfers.clear();
-    for (std::uint32_t transfer = op.first_transfer; transfer < op.first_transfer + op.num_transfers; ++transfer) {
+    for (std::uint32_t transfer = op.first_transfer;
+         transfer < op.first_transfer + op.num_transfers; ++transfer) {
       op_of_transfer_[transfer] = index;
     }
     for (const plan::ValueId value : role.consumed_by(op)) {
       const Producer& producer = producers[value];
       if (producer.op == plan::kNone32) continue;  // there from the start
-      ISTHMUS_CHECK(producer.op < index, "op {} of role {} consumes what a later op produces", index, role.name);
+      ISTHMUS_CHECK(producer.op < index, "op {} of role {} consumes what a later op produces",
+                    index, role.name);
       if (producer.transfer != plan::kNone32) {
         add_once(transfers, producer.transfer);
       } else {
@@ -88,7 +92,8 @@ OpGraph::OpGraph(const plan::Role& role)
     for (const std::uint32_t other : ops) after_op.emplace_back(other, index);
     for (const std::uint32_t transfer : transfers) after_transfer.emplace_back(transfer, index);
     count += ops.size();
-    ISTHMUS_CHECK(count <= 0xffffU, "op {} of role {} waits for {} others", index, role.name, count);
+    ISTHMUS_CHECK(count <= 0xffffU, "op {} of role {} waits for {} others", index, role.name,
+                  count);
     prerequisites_[index] = static_cast<std::uint16_t>(count);
   }
   after_op_ = Gather(role.ops.size(), after_op);

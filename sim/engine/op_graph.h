@@ -8,12 +8,13 @@
 
 namespace isthmus::sim {
 
-/// What must be over before what, inside one role: its lanes and values turned into counts and lists.
+/// What must be over before what, inside one role: its lanes and values turned into counts and
+/// lists.
 ///
-/// An op is ready when `num_prerequisites` releases have come: from the op before it on its lane (at
-/// that op's end, or when it has posted if it is a P2P op), from producers of values it consumes (an
-/// op's end, or the end of one transfer), and from a blocking op before it in host order.
-/// Immutable. Memory: about 12 bytes an op and 4 a dependency.
+/// An op is ready when `num_prerequisites` releases have come: from the op before it on its lane
+/// (at that op's end, or when it has posted if it is a P2P op), from producers of values it
+/// consumes (an op's end, or the end of one transfer), and from a blocking op before it in host
+/// order. Immutable. Memory: about 12 bytes an op and 4 a dependency.
 class OpGraph {
  public:
   explicit OpGraph(const plan::Role& role);
@@ -23,7 +24,9 @@ class OpGraph {
   /// Ops to release when `op` is over (a P2P op: when all its transfers are).
   std::span<const std::uint32_t> AfterOp(std::uint32_t op) const { return after_op_.of(op); }
   /// Ops to release when a transfer is over; index into Role::transfers.
-  std::span<const std::uint32_t> AfterTransfer(std::uint32_t transfer) const { return after_transfer_.of(transfer); }
+  std::span<const std::uint32_t> AfterTransfer(std::uint32_t transfer) const {
+    return after_transfer_.of(transfer);
+  }
   /// The op that may start on the lane once P2P op `op` has posted; kNone32 if none.
   std::uint32_t AfterPost(std::uint32_t op) const { return after_post_[op]; }
   /// The op that a transfer belongs to.
@@ -38,7 +41,8 @@ class OpGraph {
       return {items.data() + first[key], items.data() + first[key + 1]};
     }
   };
-  static Lists Gather(std::size_t num_keys, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs);
+  static Lists Gather(std::size_t num_keys,
+                      const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs);
 
   std::vector<std::uint16_t> prerequisites_;
   Lists after_op_;

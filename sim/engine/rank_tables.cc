@@ -12,19 +12,21 @@ namespace {
 constexpr plan::AxisSet kInnerAxes[] = {plan::kTp, plan::kCp, plan::kEp};
 
 traces::Category WorkCategory(const plan::Op& op) {
-  return op.kind == plan::OpKind::kOptimizer ? traces::Category::kOptimizer : traces::Category::kCompute;
+  return op.kind == plan::OpKind::kOptimizer ? traces::Category::kOptimizer
+                                             : traces::Category::kCompute;
 }
 
 }  // namespace
 
-RankTables::RankTables(const plan::Program& program, const topology::Cluster& cluster, const CostModels& models,
-                       Lowered& lowered)
+RankTables::RankTables(const plan::Program& program, const topology::Cluster& cluster,
+                       const CostModels& models, Lowered& lowered)
     : program_(program),
       cluster_(cluster),
       models_(models),
       lowered_(lowered),
       costs_(*models.segments, lowered.work_costs) {
-  for (const plan::Role& role : program.roles) graphs_.push_back(std::make_shared<const OpGraph>(role));
+  for (const plan::Role& role : program.roles)
+    graphs_.push_back(std::make_shared<const OpGraph>(role));
   const auto num_ranks = static_cast<std::size_t>(program.num_ranks);
   groups_of_rank_.resize(num_ranks);
   peers_of_rank_.resize(num_ranks);
@@ -37,7 +39,8 @@ RankTables::RankTables(const plan::Program& program, const topology::Cluster& cl
 
 std::uint32_t RankTables::FamilyOf(const plan::GroupRef& group) {
   const bool boundary = group.kind == plan::GroupRef::Kind::kBoundary;
-  const std::tuple key{static_cast<int>(group.kind), boundary ? group.edge : group.module, group.axes.bits()};
+  const std::tuple key{static_cast<int>(group.kind), boundary ? group.edge : group.module,
+                       group.axes.bits()};
   return families_.try_emplace(key, static_cast<std::uint32_t>(families_.size())).first->second;
 }
 
@@ -93,13 +96,16 @@ void RankTables::FindVariant(base::Rank rank) {
   const std::uint32_t role = program_.role_of_rank[rank.index()];
   const std::uint32_t table = program_.table_of_rank[rank.index()];
   const base::DeviceId gpu = cluster_.DeviceOf(rank);
-  std::vector<std::uint64_t> key{role, table, std::bit_cast<std::uint64_t>(cluster_.SpeedFactorOf(gpu))};
-  for (const std::uint32_t group : groups_of_rank_[rank.index()]) key.push_back(groups_[group].locality);
+  std::vector<std::uint64_t> key{role, table,
+                                 std::bit_cast<std::uint64_t>(cluster_.SpeedFactorOf(gpu))};
+  for (const std::uint32_t group : groups_of_rank_[rank.index()])
+    key.push_back(groups_[group].locality);
   for (const plan::ModuleStage& stage : program_.roles[role].stages) {
     const InnerLocalities places = PlacesOf(rank, stage.module);
     key.insert(key.end(), {places.tp, places.cp, places.ep});
   }
-  const auto [at, is_new] = variants_.try_emplace(std::move(key), static_cast<std::uint32_t>(lowered_.variants.size()));
+  const auto [at, is_new] =
+      variants_.try_emplace(std::move(key), static_cast<std::uint32_t>(lowered_.variants.size()));
   if (is_new) {
     Variant& variant = lowered_.variants.emplace_back();
     variant.role = role;
@@ -120,29 +126,34 @@ void RankTables::CostVariant(Variant& variant, base::Rank rank) {
   }
 }
 
-std::int64_t RankTables::CostOfOp(const Variant& variant, base::Rank rank, const plan::Op& op, const WorkCost** work) {
+std::int64_t RankTables::CostOfOp(const Variant& variant, base::Rank rank, const plan::Op& op,
+                                  const WorkCost** work) {
   const plan::SizeTable& table = program_.tables[variant.table];
   switch (op.kind) {
     case plan::OpKind::kCompute:
     case plan::OpKind::kOptimizer: {
       const std::uint32_t index = table.works[op.size];
       const double speed = cluster_.SpeedFactorOf(cluster_.DeviceOf(rank));
-      *work = costs_.Cost(program_.works[index], index, PlacesOf(rank, op.module), WorkCategory(op), speed);
+      *work = costs_.Cost(program_.works[index], index, PlacesOf(rank, op.module), WorkCategory(op),
+                          speed);
       return (*work)->total_ps;
     }
     case plan::OpKind::kCollective: {
       const RankGroup& group = groups_[groups_of_rank_[rank.index()][op.group]];
-      return base::ToPicoseconds(
-          models_.collectives->Time(op.collective(), table.bytes[op.size], costs_.locality(group.locality)))
+      return base::ToPicoseconds(models_.collectives->Time(op.collective(), table.bytes[op.size],
+                                                           costs_.locality(group.locality)))
           .value();
     }
     case plan::OpKind::kCopy: {
       const base::DeviceId gpu = cluster_.DeviceOf(rank);
       const bool to_host = op.copy() == plan::CopyDirection::kToHost;
-      const topology::Route route = to_host ? cluster_.RouteToHost(gpu) : cluster_.RouteFromHost(gpu);
-      return base::ToPicoseconds(models_.collectives->Copy(table.bytes[op.size], op.copy(), route)).value();
+      const topology::Route route =
+          to_host ? cluster_.RouteToHost(gpu) : cluster_.RouteFromHost(gpu);
+      return base::ToPicoseconds(models_.collectives->Copy(table.bytes[op.size], op.copy(), route))
+          .value();
     }
-    case plan::OpKind::kP2P: return 0;
+    case plan::OpKind::kP2P:
+      return 0;
   }
   return 0;
 }
@@ -175,10 +186,12 @@ void RankTables::FindPeers(base::Rank rank) {
 std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
   const auto [pair, is_new_pair] = route_of_pair_.try_emplace({from.value(), to.value()}, 0U);
   if (!is_new_pair) return pair->second;
-  const topology::Route route = cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to));
+  const topology::Route route =
+      cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to));
   const double bandwidth = route.Bandwidth() ? route.Bandwidth()->value() : 0.0;
-  const auto [at, is_new] = route_classes_.try_emplace({static_cast<int>(route.Kind()), bandwidth, route.Latency().value()},
-                                                       static_cast<std::uint32_t>(routes_.size()));
+  const auto [at, is_new] = route_classes_.try_emplace(
+      {static_cast<int>(route.Kind()), bandwidth, route.Latency().value()},
+      static_cast<std::uint32_t>(routes_.size()));
   if (is_new) routes_.push_back(route);
   pair->second = at->second;
   return at->second;
@@ -213,7 +226,8 @@ void RankTables::MatchPeers(base::Rank rank) {
 
 std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t theirs,
                                               const std::vector<std::uint32_t>& to_them,
-                                              const std::vector<std::uint32_t>& to_us, std::uint32_t route) const {
+                                              const std::vector<std::uint32_t>& to_us,
+                                              std::uint32_t route) const {
   const Variant& a = lowered_.variants[ours];
   const Variant& b = lowered_.variants[theirs];
   const auto through = [](const std::vector<std::uint32_t>& slots, std::uint32_t peer) {
@@ -223,7 +237,8 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
   std::vector<std::uint32_t> posted[2];
   for (std::uint32_t at = 0; at < b.ops->transfers.size(); ++at) {
     const plan::Transfer& transfer = b.ops->transfers[at];
-    if (b.transfer_bytes[at] > 0 && through(to_us, transfer.peer)) posted[transfer.sends ? 1 : 0].push_back(at);
+    if (b.transfer_bytes[at] > 0 && through(to_us, transfer.peer))
+      posted[transfer.sends ? 1 : 0].push_back(at);
   }
   auto table = std::make_unique<MatchTable>();
   table->partner.assign(a.ops->transfers.size(), plan::kNone32);
@@ -238,7 +253,8 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
     table->partner[at] = partner;
     // Messages of one op in one direction share the rank's link, at both ends.
     const base::Bytes bytes{std::max(a.posted_bytes[at], b.posted_bytes[partner])};
-    table->duration_ps[at] = base::ToPicoseconds(models_.collectives->P2P(bytes, routes_[route])).value();
+    table->duration_ps[at] =
+        base::ToPicoseconds(models_.collectives->P2P(bytes, routes_[route])).value();
   }
   return table;
 }

@@ -18,17 +18,20 @@ class RankTables {
   struct RankGroup {
     std::vector<base::Rank> members;
     std::uint32_t locality = 0;  // of WorkCosts
-    std::uint32_t family = 0;    // groups that can stand for each other: same module and axes, or edge
+    std::uint32_t family =
+        0;  // groups that can stand for each other: same module and axes, or edge
   };
 
-  RankTables(const plan::Program& program, const topology::Cluster& cluster, const CostModels& models,
-             Lowered& lowered);
+  RankTables(const plan::Program& program, const topology::Cluster& cluster,
+             const CostModels& models, Lowered& lowered);
 
   const std::vector<RankGroup>& groups() const { return groups_; }
   /// By rank: indices into groups(), by Role::groups.
   const std::vector<std::vector<std::uint32_t>>& groups_of_rank() const { return groups_of_rank_; }
   const std::vector<std::vector<base::Rank>>& peers_of_rank() const { return peers_of_rank_; }
-  const std::vector<std::vector<const MatchTable*>>& matches_of_rank() const { return matches_of_rank_; }
+  const std::vector<std::vector<const MatchTable*>>& matches_of_rank() const {
+    return matches_of_rank_;
+  }
   const std::vector<std::uint32_t>& variant_of_rank() const { return variant_of_rank_; }
 
  private:
@@ -41,13 +44,16 @@ class RankTables {
   InnerLocalities PlacesOf(base::Rank rank, std::uint16_t module);
   void FindVariant(base::Rank rank);
   void CostVariant(Variant& variant, base::Rank rank);
-  std::int64_t CostOfOp(const Variant& variant, base::Rank rank, const plan::Op& op, const WorkCost** work);
+  std::int64_t CostOfOp(const Variant& variant, base::Rank rank, const plan::Op& op,
+                        const WorkCost** work);
   void CountTransfers(Variant& variant) const;
   void FindPeers(base::Rank rank);
   void MatchPeers(base::Rank rank);
   std::uint32_t RouteClass(base::Rank from, base::Rank to);
-  std::unique_ptr<MatchTable> Match(std::uint32_t ours, std::uint32_t theirs, const std::vector<std::uint32_t>& to_them,
-                                    const std::vector<std::uint32_t>& to_us, std::uint32_t route) const;
+  std::unique_ptr<MatchTable> Match(std::uint32_t ours, std::uint32_t theirs,
+                                    const std::vector<std::uint32_t>& to_them,
+                                    const std::vector<std::uint32_t>& to_us,
+                                    std::uint32_t route) const;
 
   const plan::Program& program_;
   const topology::Cluster& cluster_;

@@ -33,10 +33,12 @@ void SharedDevice::Start(std::int64_t now_ps, std::uint32_t job, std::int64_t wo
 
 std::optional<std::pair<std::int64_t, std::uint32_t>> SharedDevice::NextEnd() const {
   if (remaining_.empty()) return std::nullopt;
-  const auto least = std::min_element(remaining_.begin(), remaining_.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  const Wide stretched =
-      num_active() <= cores_ ? Wide{least->second} : (Wide{least->second} * num_active() + cores_ - 1) / cores_;
+  const auto least =
+      std::min_element(remaining_.begin(), remaining_.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const Wide stretched = num_active() <= cores_
+                             ? Wide{least->second}
+                             : (Wide{least->second} * num_active() + cores_ - 1) / cores_;
   const auto wait = static_cast<std::int64_t>((stretched + kScale - 1) / kScale);
   return std::pair{now_ps_ + wait, least->first};
 }

@@ -18,13 +18,14 @@ std::int64_t Ps(base::Seconds time) { return base::ToPicoseconds(time).value(); 
 }  // namespace
 
 std::uint32_t WorkCosts::Intern(const topology::GroupLocality& locality) {
-  const auto [at, is_new] = known_localities_.try_emplace(locality, static_cast<std::uint32_t>(localities_.size()));
+  const auto [at, is_new] =
+      known_localities_.try_emplace(locality, static_cast<std::uint32_t>(localities_.size()));
   if (is_new) localities_.push_back(locality);
   return at->second;
 }
 
-PieceCost WorkCosts::CostOf(const plan::Segment& segment, const InnerLocalities& places, double speed,
-                            std::array<std::int64_t, traces::kNumCategories>& shares,
+PieceCost WorkCosts::CostOf(const plan::Segment& segment, const InnerLocalities& places,
+                            double speed, std::array<std::int64_t, traces::kNumCategories>& shares,
                             traces::Category category) const {
   PieceCost piece{.name = segment.name, .category = category};
   std::uint32_t place = places.tp;
@@ -46,8 +47,9 @@ PieceCost WorkCosts::CostOf(const plan::Segment& segment, const InnerLocalities&
   return piece;
 }
 
-const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index, const InnerLocalities& places,
-                                traces::Category category, double speed) {
+const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index,
+                                const InnerLocalities& places, traces::Category category,
+                                double speed) {
   const auto [at, is_new] = known_.try_emplace(Key{work_index, places, speed}, nullptr);
   if (!is_new) return at->second;
   auto cost = std::make_unique<WorkCost>();
@@ -62,11 +64,13 @@ const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index
     for (int repetition = 0; repetition < part.count; ++repetition) {
       for (std::uint32_t piece = first; piece < end; ++piece) cost->order.push_back(piece);
     }
-    for (std::size_t kind = 0; kind < shares.size(); ++kind) shares[kind] += part_shares[kind] * part.count;
+    for (std::size_t kind = 0; kind < shares.size(); ++kind)
+      shares[kind] += part_shares[kind] * part.count;
   }
   for (const std::uint32_t piece : cost->order) cost->total_ps += cost->pieces[piece].duration_ps;
   for (std::size_t kind = 0; kind < shares.size(); ++kind) {
-    if (shares[kind] > 0) cost->shares.push_back({static_cast<traces::Category>(kind), shares[kind]});
+    if (shares[kind] > 0)
+      cost->shares.push_back({static_cast<traces::Category>(kind), shares[kind]});
   }
   at->second = cost.get();
   owner_.push_back(std::move(cost));

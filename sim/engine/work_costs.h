@@ -23,8 +23,8 @@ struct InnerLocalities {
 
 /// Turns works into integer picoseconds, once per distinct work, place and speed.
 ///
-/// A segment gets one duration, rounded once; a block's is the sum, so fused and expanded runs agree.
-/// Lifetime: the segment model must outlive it; the costs live in the owner's list.
+/// A segment gets one duration, rounded once; a block's is the sum, so fused and expanded runs
+/// agree. Lifetime: the segment model must outlive it; the costs live in the owner's list.
 class WorkCosts {
  public:
   WorkCosts(const SegmentModel& segments, std::vector<std::unique_ptr<WorkCost>>& owner)
@@ -35,8 +35,8 @@ class WorkCosts {
   const topology::GroupLocality& locality(std::uint32_t index) const { return localities_[index]; }
 
   /// `speed` is the device's share of full speed (slow GPUs: < 1).
-  const WorkCost* Cost(const plan::Work& work, std::uint32_t work_index, const InnerLocalities& places,
-                       traces::Category category, double speed);
+  const WorkCost* Cost(const plan::Work& work, std::uint32_t work_index,
+                       const InnerLocalities& places, traces::Category category, double speed);
 
  private:
   struct Key {
@@ -47,7 +47,8 @@ class WorkCosts {
   };
 
   PieceCost CostOf(const plan::Segment& segment, const InnerLocalities& places, double speed,
-                   std::array<std::int64_t, traces::kNumCategories>& shares, traces::Category category) const;
+                   std::array<std::int64_t, traces::kNumCategories>& shares,
+                   traces::Category category) const;
 
   const SegmentModel& segments_;
   std::vector<std::unique_ptr<WorkCost>>& owner_;

@@ -26,7 +26,9 @@ Ledger::Ledger(const plan::Program& program, const Variant& variant, const Class
 }
 
 std::int64_t Ledger::SizeOf(const plan::Storage& storage) const {
-  return storage.size == plan::kNone32 ? 0 : program_.tables[variant_.table].bytes[storage.size].value();
+  return storage.size == plan::kNone32
+             ? 0
+             : program_.tables[variant_.table].bytes[storage.size].value();
 }
 
 /// A P2P op holds what it sends until its last transfer is over.
@@ -41,7 +43,8 @@ std::int64_t Ledger::EndOf(std::uint32_t index) const {
 
 std::vector<Ledger::Life> Ledger::LivesOf() const {
   std::vector<Life> lives(role_.storages.size());
-  const auto touch = [&](plan::ValueId value, std::int64_t begin, std::int64_t end, std::uint32_t op) {
+  const auto touch = [&](plan::ValueId value, std::int64_t begin, std::int64_t end,
+                         std::uint32_t op) {
     Life& life = lives[role_.values[value].storage];
     if (life.begin_ps < 0) {
       life.begin_ps = begin;
@@ -59,12 +62,14 @@ std::vector<Ledger::Life> Ledger::LivesOf() const {
   // A view keeps what it looks into.
   for (plan::StorageId storage = 0; storage < role_.storages.size(); ++storage) {
     const plan::StorageId pinned = role_.storages[storage].pins;
-    if (pinned != plan::kNone32) lives[pinned].end_ps = std::max(lives[pinned].end_ps, lives[storage].end_ps);
+    if (pinned != plan::kNone32)
+      lives[pinned].end_ps = std::max(lives[pinned].end_ps, lives[storage].end_ps);
   }
   return lives;
 }
 
-void Ledger::AddPersistent(plan::StorageId storage, std::int64_t bytes, plan::MemoryCategory category) {
+void Ledger::AddPersistent(plan::StorageId storage, std::int64_t bytes,
+                           plan::MemoryCategory category) {
   persistent_[static_cast<std::size_t>(category)] += bytes;
   for (std::uint32_t index = 0; index < role_.ops.size(); ++index) {
     const plan::Op& op = role_.ops[index];
@@ -134,7 +139,8 @@ traces::MemoryPeak Ledger::Peak(const MemoryFacts& facts, int num_communicators)
     if (at_peak[category] == 0) continue;
     peak.categories[plan::ToText(static_cast<plan::MemoryCategory>(category))] = at_peak[category];
   }
-  const auto slack = static_cast<std::int64_t>(facts.fragmentation * static_cast<double>(peak.peak_bytes) + 0.5);
+  const auto slack =
+      static_cast<std::int64_t>(facts.fragmentation * static_cast<double>(peak.peak_bytes) + 0.5);
   peak.categories["workspace"] += facts.workspace_bytes;
   peak.categories["allocator_slack"] = slack;
   peak.categories["cuda_context"] = facts.context_bytes;
@@ -149,19 +155,22 @@ traces::MemoryPeak Ledger::Peak(const MemoryFacts& facts, int num_communicators)
   return peak;
 }
 
-std::vector<traces::MemoryCounter> Ledger::Counters(std::uint32_t rank_class, const MemoryFacts& facts) const {
+std::vector<traces::MemoryCounter> Ledger::Counters(std::uint32_t rank_class,
+                                                    const MemoryFacts& facts) const {
   std::int64_t sum = facts.workspace_bytes;
   for (const std::int64_t bytes : persistent_) sum += bytes;
   std::vector<traces::MemoryCounter> counters{{rank_class, 0, sum}};
   for (const Change& change : changes_) {
     sum += change.bytes;
-    if (counters.back().time_ps != change.time_ps) counters.push_back({rank_class, change.time_ps, sum});
+    if (counters.back().time_ps != change.time_ps)
+      counters.push_back({rank_class, change.time_ps, sum});
     counters.back().bytes = sum;
   }
   return counters;
 }
 
-int CountCommunicators(const plan::Role& role, const LoweredClass& rank_class, const Lowered& lowered) {
+int CountCommunicators(const plan::Role& role, const LoweredClass& rank_class,
+                       const Lowered& lowered) {
   std::set<std::uint32_t> carrying;
   bool p2p = false;
   for (const plan::Op& op : role.ops) {

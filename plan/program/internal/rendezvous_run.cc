@@ -12,9 +12,14 @@ namespace {
 constexpr std::size_t kMostProblems = 10;
 
 /// Names a communicator the same on all its members: by kind, place and first member.
-std::vector<std::int32_t> KeyOf(const GroupRef& group, const std::vector<base::Rank>& members, bool compute) {
-  std::vector<std::int32_t> key{static_cast<std::int32_t>(group.kind), group.module, group.axes.bits(), group.edge,
-                                compute ? 1 : 0, static_cast<std::int32_t>(members.size())};
+std::vector<std::int32_t> KeyOf(const GroupRef& group, const std::vector<base::Rank>& members,
+                                bool compute) {
+  std::vector<std::int32_t> key{static_cast<std::int32_t>(group.kind),
+                                group.module,
+                                group.axes.bits(),
+                                group.edge,
+                                compute ? 1 : 0,
+                                static_cast<std::int32_t>(members.size())};
   if (group.kind != GroupRef::Kind::kWorld) {
     // Boundary groups are lists; two of an edge may share a first member.
     if (group.kind == GroupRef::Kind::kBoundary) {
@@ -67,7 +72,8 @@ RendezvousRun::RoleGraph RendezvousRun::GraphOf(const Role& role) {
     if (blocking != kNone32) wait_for(graph.after_op[blocking]);
     const std::uint32_t before = last_on_lane[op.lane];
     if (before != kNone32) {
-      wait_for(role.ops[before].kind == OpKind::kP2P ? graph.after_post[before] : graph.after_op[before]);
+      wait_for(role.ops[before].kind == OpKind::kP2P ? graph.after_post[before]
+                                                     : graph.after_op[before]);
     }
     last_on_lane[op.lane] = index;
     if ((op.flags & kBlocksHost) != 0) blocking = index;
@@ -108,14 +114,19 @@ void RendezvousRun::OnReady(base::Rank rank, std::uint32_t op) {
 
 void RendezvousRun::Arrive(base::Rank rank, std::uint32_t op) {
   const Op& what = program_.role(rank).ops[op];
-  const std::vector<base::Rank> members = program_.Members(rank, program_.role(rank).groups[what.group]);
-  const auto key = KeyOf(program_.role(rank).groups[what.group], members, what.kind == OpKind::kCompute);
+  const std::vector<base::Rank> members =
+      program_.Members(rank, program_.role(rank).groups[what.group]);
+  const auto key =
+      KeyOf(program_.role(rank).groups[what.group], members, what.kind == OpKind::kCompute);
   std::vector<Arrival>& meeting = meetings_[key];
   if (!meeting.empty() && what.kind == OpKind::kCollective) {
     const Arrival& first = meeting.front();
     const Op& other = program_.role(first.rank).ops[first.op];
-    const bool same = other.detail == what.detail && program_.Size(first.rank, other.size) == program_.Size(rank, what.size);
-    if (!same) Report(fmt::format("{} meets {} of another kind or size", Name(rank, op), Name(first.rank, first.op)));
+    const bool same = other.detail == what.detail &&
+                      program_.Size(first.rank, other.size) == program_.Size(rank, what.size);
+    if (!same)
+      Report(fmt::format("{} meets {} of another kind or size", Name(rank, op),
+                         Name(first.rank, first.op)));
   }
   meeting.push_back({rank, op});
   if (meeting.size() < members.size()) return;
@@ -128,7 +139,8 @@ void RendezvousRun::Post(base::Rank rank, std::uint32_t op) {
   const Op& what = program_.role(rank).ops[op];
   Release(rank, graph(rank).after_post[op]);
   std::vector<std::uint32_t> posted;
-  for (std::uint32_t at = what.first_transfer; at < what.first_transfer + what.num_transfers; ++at) {
+  for (std::uint32_t at = what.first_transfer; at < what.first_transfer + what.num_transfers;
+       ++at) {
     if (program_.Size(rank, program_.role(rank).transfers[at].size).value() == 0) {
       Release(rank, graph(rank).after_transfer[at]);
     } else {
@@ -148,7 +160,8 @@ void RendezvousRun::PostTransfer(base::Rank rank, std::uint32_t transfer) {
   const Transfer& what = role.transfers[transfer];
   const base::Rank peer = program_.Peer(rank, role.peers[what.peer]);
   const std::int64_t bytes = program_.Size(rank, what.size).value();
-  Channel& channel = what.sends ? channels_[{rank.value(), peer.value()}] : channels_[{peer.value(), rank.value()}];
+  Channel& channel = what.sends ? channels_[{rank.value(), peer.value()}]
+                                : channels_[{peer.value(), rank.value()}];
   std::deque<Posted>& theirs = what.sends ? channel.receives : channel.sends;
   if (theirs.empty()) {
     (what.sends ? channel.sends : channel.receives).push_back({transfer, bytes});
@@ -157,8 +170,9 @@ void RendezvousRun::PostTransfer(base::Rank rank, std::uint32_t transfer) {
   const Posted other = theirs.front();
   theirs.pop_front();
   if (other.bytes != bytes) {
-    Report(fmt::format("{} moves {} bytes, its partner on rank {} {}", Name(rank, graph(rank).op_of_transfer[transfer]), bytes,
-                       peer.value(), other.bytes));
+    Report(fmt::format("{} moves {} bytes, its partner on rank {} {}",
+                       Name(rank, graph(rank).op_of_transfer[transfer]), bytes, peer.value(),
+                       other.bytes));
   }
   EndTransfer(rank, transfer);
   EndTransfer(peer, other.transfer);
@@ -189,7 +203,8 @@ void RendezvousRun::Report(const std::string& text) {
 
 std::string RendezvousRun::Name(base::Rank rank, std::uint32_t op) const {
   const Role& role = program_.role(rank);
-  return fmt::format("rank {} op {} ({})", rank.value(), op, Describe(program_, role, role.ops[op]));
+  return fmt::format("rank {} op {} ({})", rank.value(), op,
+                     Describe(program_, role, role.ops[op]));
 }
 
 void RendezvousRun::ReportBlocked() {
@@ -200,10 +215,10 @@ void RendezvousRun::ReportBlocked() {
     for (std::uint32_t op = 0; op < state.pending.size(); ++op) {
       if (state.pending[op] == 0xffffU) continue;
       const Op& what = program_.role(rank).ops[op];
-      const char* why = state.pending[op] > 0             ? "waits for values or its lane"
-                        : what.kind == OpKind::kP2P       ? "waits for its peers to post"
-                        : what.group != kNone32           ? "waits for the other members of its group"
-                                                          : "never runs";
+      const char* why = state.pending[op] > 0       ? "waits for values or its lane"
+                        : what.kind == OpKind::kP2P ? "waits for its peers to post"
+                        : what.group != kNone32     ? "waits for the other members of its group"
+                                                    : "never runs";
       Report(fmt::format("deadlock: {} {}", Name(rank, op), why));
       break;
     }

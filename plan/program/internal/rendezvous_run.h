@@ -42,7 +42,7 @@ class RendezvousRun {
     std::int64_t bytes = 0;
   };
   struct Channel {
-    std::deque<Posted> sends;     // posted by the lower side of the key's direction
+    std::deque<Posted> sends;  // posted by the lower side of the key's direction
     std::deque<Posted> receives;
   };
   struct Arrival {
@@ -61,7 +61,9 @@ class RendezvousRun {
   void Report(const std::string& text);
   void ReportBlocked();
   std::string Name(base::Rank rank, std::uint32_t op) const;
-  const RoleGraph& graph(base::Rank rank) const { return graphs_[program_.role_of_rank[rank.index()]]; }
+  const RoleGraph& graph(base::Rank rank) const {
+    return graphs_[program_.role_of_rank[rank.index()]];
+  }
 
   const Program& program_;
   std::vector<std::string>& problems_;

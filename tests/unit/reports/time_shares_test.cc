@@ -104,6 +104,32 @@ TEST(TimeSharesTest, CollectiveWaitIsStragglerUntilTheLastMemberThenExposed) {
   EXPECT_EQ(figures.longest_segments[0].rank, 1);
 }
 
+// The last stage is done with its backward at 10, the first at 16; the norm of all takes 16-18. The
+// early stage waits for the pipeline to drain, for no straggler.
+TEST(TimeSharesTest, WaitForOtherStagesAtANormIsBubble) {
+  RunBuilder run;
+  run.header.groups = {{0, 1}};
+  const auto last = run.AddClass("last", 1, {0});
+  const auto first = run.AddClass("first", 1, {0});
+  for (const auto& [rank_class, end] : {std::pair{last, 10}, std::pair{first, 16}}) {
+    const auto backward = run.Compute(rank_class, 0, end);
+    const auto norm = run.Add(rank_class,
+                              {.name = "norm",
+                               .category = Category::kScalarComm,
+                               .kind = "collective",
+                               .lane = 1,
+                               .group = 1,
+                               .dependencies = {{backward}}},
+                              end, 16, 18);
+    run.Compute(rank_class, 18, 20, {{norm}});
+  }
+  const Figures figures = run.Analyse();
+  EXPECT_EQ(Use(figures, last, TimeUse::kBubble), 6);
+  EXPECT_EQ(Use(figures, last, TimeUse::kStraggler), 0);
+  EXPECT_EQ(Exposed(figures, last, Category::kScalarComm), 2);
+  EXPECT_EQ(Use(figures, first, TimeUse::kBubble), 0);
+}
+
 TEST(TimeSharesTest, HiddenCommunicationCostsNothing) {
   RunBuilder run;
   run.header.groups = {{0}};

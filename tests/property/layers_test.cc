@@ -90,18 +90,18 @@ TEST(LayersProperty, RanksOfATpAndCpGroupShareTheWorkOfOneRank) {
     part.tp = DrawDegree(random);
     part.cp = DrawDegree(random);
     part.tokens = whole.tokens / part.cp;
-    const int ranks = part.tp * part.cp;
+    const std::int64_t ranks = std::int64_t{part.tp} * part.cp;
     for (const Action action : {Action::kForward, Action::kBackward}) {
       const Work all = DescribeWork(whole, action);
       const Work one = DescribeWork(part, action);
       const auto near = [](double value) { return 1e-12 * value; };
-      EXPECT_NEAR(ranks * one.model_flops.value(), all.model_flops.value(),
+      EXPECT_NEAR(static_cast<double>(ranks) * one.model_flops.value(), all.model_flops.value(),
                   near(all.model_flops.value()));
-      EXPECT_NEAR(ranks * one.hardware_flops.value(), all.hardware_flops.value(),
-                  near(all.hardware_flops.value()));
+      EXPECT_NEAR(static_cast<double>(ranks) * one.hardware_flops.value(),
+                  all.hardware_flops.value(), near(all.hardware_flops.value()));
     }
     if (drawn.module.settings.sequence_parallel && !part.block.stem) {
-      EXPECT_EQ(part.tp * part.cp * ContextBytes(part).value(), ContextBytes(whole).value());
+      EXPECT_EQ(ranks * ContextBytes(part).value(), ContextBytes(whole).value());
     }
     EXPECT_GE(ranks * ContextBytes(part).value(), ContextBytes(whole).value());
   });

@@ -132,23 +132,26 @@ TEST(BlockEndsTest, ATrainedProjectorInFrontMakesAFrozenLlmPassGradients) {
 
 TEST(BlockEndsTest, ATiedHeadOnTheEmbeddingsRankHasNoWeights) {
   Module gpt = tests::Gpt("gpt", 2, 1024, 16, 51200);
-  const std::int64_t table = 51200 * 1024;
-  EXPECT_EQ(RankParameters(Only(gpt, {.head = true})), table + 2 * 1024);
-  EXPECT_EQ(RankParameters(Only(gpt, {.head = true, .head_shares_stem = true})), 2 * 1024);
-  EXPECT_EQ(RankParameters(Only(gpt, {.stem = true, .head = true})), table + 2 * 1024);
+  const std::int64_t table = std::int64_t{51200} * 1024;
+  EXPECT_EQ(RankParameters(Only(gpt, {.head = true})), table + 2 * std::int64_t{1024});
+  EXPECT_EQ(RankParameters(Only(gpt, {.head = true, .head_shares_stem = true})),
+            2 * std::int64_t{1024});
+  EXPECT_EQ(RankParameters(Only(gpt, {.stem = true, .head = true})),
+            table + 2 * std::int64_t{1024});
   gpt.transformer.tied_embeddings = false;
-  EXPECT_EQ(RankParameters(Only(gpt, {.stem = true, .head = true})), 2 * table + 2 * 1024);
+  EXPECT_EQ(RankParameters(Only(gpt, {.stem = true, .head = true})),
+            2 * table + 2 * std::int64_t{1024});
 }
 
 TEST(BlockEndsTest, RankParametersOfAllBlocksAreTheModulesParameters) {
   const Module llm = tests::Llama("llm", 32, 4096, 14336, 32);
   const BlockShape shape = Only(llm, {.num_layers = 32, .stem = true, .head = true});
   EXPECT_EQ(RankParameters(shape), TotalParameters(llm.transformer));
-  EXPECT_EQ(ReplicatedParameters(shape), 65 * 4096);
+  EXPECT_EQ(ReplicatedParameters(shape), std::int64_t{65} * 4096);
   // Over tp 2 everything but the norms is halved (128,256 is 501 · 256, so no padding).
   BlockShape half = shape;
   half.tp = 2;
-  EXPECT_EQ(2 * RankParameters(half), TotalParameters(llm.transformer) + 65 * 4096);
+  EXPECT_EQ(2 * RankParameters(half), TotalParameters(llm.transformer) + std::int64_t{65} * 4096);
 }
 
 }  // namespace

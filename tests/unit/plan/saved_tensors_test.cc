@@ -11,6 +11,7 @@ namespace isthmus::plan {
 namespace {
 
 constexpr std::int64_t kTokens = 4096;
+constexpr std::int64_t kHidden = 8192;    // of all models here but the smallest
 constexpr std::int64_t kStatistics = 16;  // B a token for the two norms
 
 BlockShape Layers(const Module& module, int num_layers, int tp) {
@@ -31,10 +32,10 @@ TEST(SavedTensorsTest, PlainLayerWithDropoutKeepsTenAndTwentyFourBytes) {
   for (const int tp : {1, 2, 8}) {
     gpt.settings.sequence_parallel = true;
     EXPECT_EQ(ContextBytes(Layers(gpt, 1, tp)).value(),
-              kTokens * (34 * 8192 + 4 * 64 + kStatistics) / tp);
+              kTokens * (34 * kHidden + 4 * std::int64_t{64} + kStatistics) / tp);
     gpt.settings.sequence_parallel = false;
     EXPECT_EQ(ContextBytes(Layers(gpt, 1, tp)).value(),
-              kTokens * (10 * 8192 + kStatistics + (24 * 8192 + 4 * 64) / tp));
+              kTokens * (10 * kHidden + kStatistics + (24 * kHidden + 4 * std::int64_t{64}) / tp));
   }
 }
 
@@ -42,7 +43,7 @@ TEST(SavedTensorsTest, PlainLayerWithDropoutKeepsTenAndTwentyFourBytes) {
 TEST(SavedTensorsTest, Llama70bKeepsThirtyThreeAndAHalfBytes) {
   const Module llama = tests::Llama("70b", 80, 8192, 28672, 64);
   EXPECT_EQ(ContextBytes(Layers(llama, 1, 1)).value(),
-            kTokens * (33 * 8192 + 8192 / 2 + 4 * 64 + kStatistics));
+            kTokens * (33 * kHidden + kHidden / 2 + 4 * std::int64_t{64} + kStatistics));
   EXPECT_EQ(ContextBytes(Layers(llama, 7, 1)).value(),
             7 * ContextBytes(Layers(llama, 1, 1)).value());
 }
@@ -52,7 +53,8 @@ TEST(SavedTensorsTest, Fp8KeepsGemmInputsInOneByte) {
   Module llama = tests::Llama("70b", 80, 8192, 28672, 64);
   const std::int64_t bf16 = ContextBytes(Layers(llama, 1, 1)).value();
   llama.settings.precision = DType::kFp8;
-  EXPECT_EQ(ContextBytes(Layers(llama, 1, 1)).value(), bf16 - kTokens * (2 * 8192 - 8192 + 28672));
+  EXPECT_EQ(ContextBytes(Layers(llama, 1, 1)).value(),
+            bf16 - kTokens * (2 * kHidden - kHidden + 28672));
 }
 
 // 5 B per head, query and key with dropout, 2 B without; no log-sum-exp.
@@ -61,13 +63,14 @@ TEST(SavedTensorsTest, UnfusedAttentionKeepsItsMatrix) {
   gpt.settings.attention = AttentionKernel::kUnfused;
   const std::int64_t matrix = 16 * kTokens * kTokens;
   EXPECT_EQ(ContextBytes(Layers(gpt, 1, 1)).value(),
-            kTokens * (32 * 2048 + kStatistics) + 2 * matrix);
+            kTokens * (32 * std::int64_t{2048} + kStatistics) + 2 * matrix);
   gpt.transformer.hidden_dropout = 0.1;
   EXPECT_EQ(ContextBytes(Layers(gpt, 1, 1)).value(),
-            kTokens * (34 * 2048 + kStatistics) + 5 * matrix);
+            kTokens * (34 * std::int64_t{2048} + kStatistics) + 5 * matrix);
   // Selective recompute is made for this: the matrix goes.
   gpt.settings.recompute = Recompute::kSelective;
-  EXPECT_EQ(ContextBytes(Layers(gpt, 1, 1)).value(), kTokens * (34 * 2048 + kStatistics));
+  EXPECT_EQ(ContextBytes(Layers(gpt, 1, 1)).value(),
+            kTokens * (34 * std::int64_t{2048} + kStatistics));
 }
 
 TEST(SavedTensorsTest, FullRecomputeKeepsTheLayersInputs) {
@@ -75,10 +78,11 @@ TEST(SavedTensorsTest, FullRecomputeKeepsTheLayersInputs) {
   EXPECT_EQ(RecomputedContextBytes(Layers(llama, 5, 8)).value(), 0);
   llama.settings.recompute = Recompute::kFull;
   const std::int64_t layer = ContextBytes(Layers(llama, 1, 8)).value();
-  EXPECT_EQ(CheckpointBytes(Layers(llama, 5, 8)).value(), 5 * kTokens * 2 * 8192 / 8);
+  EXPECT_EQ(CheckpointBytes(Layers(llama, 5, 8)).value(), 5 * kTokens * 2 * kHidden / 8);
   EXPECT_EQ(RecomputedContextBytes(Layers(llama, 5, 8)).value(), layer);
   llama.settings.recompute_layers = 2;
-  EXPECT_EQ(CheckpointBytes(Layers(llama, 5, 8)).value(), 2 * kTokens * 2 * 8192 / 8 + 3 * layer);
+  EXPECT_EQ(CheckpointBytes(Layers(llama, 5, 8)).value(),
+            2 * kTokens * 2 * kHidden / 8 + 3 * layer);
 }
 
 TEST(SavedTensorsTest, FrozenLayersKeepNoGemmInputs) {
@@ -87,7 +91,8 @@ TEST(SavedTensorsTest, FrozenLayersKeepNoGemmInputs) {
   const std::int64_t trained = ContextBytes(shape).value();
   shape.needs_weight_gradient = false;
   // Both norm outputs and the activation output; the attention output stays for the attention.
-  EXPECT_EQ(ContextBytes(shape).value(), trained - kTokens * (4 * 8192 + 2 * 28672));
+  EXPECT_EQ(ContextBytes(shape).value(),
+            trained - kTokens * (4 * kHidden + 2 * std::int64_t{28672}));
 }
 
 TEST(SavedTensorsTest, LogitBytesFollowTheLoss) {

@@ -1,12 +1,16 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <new>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
 
@@ -163,6 +167,32 @@ void AddValidate(CLI::App& app, Verbs& verbs) {
   verb.callback([&verbs] { verbs.run = [&verbs] { return Validate(verbs.validate); }; });
 }
 
+/// Names a verb or option that doesn't exist before the parser complains of what is missing because of
+/// it.
+void CheckNames(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* verb = &app;
+  for (int index = 1; index < argc; ++index) {
+    const std::string argument = argv[index];
+    const bool takes_verb = !verb->get_subcommands({}).empty();
+    if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
+      const std::string name = argument.substr(0, argument.find('='));
+      if (verb->get_option_no_throw(name) != nullptr) continue;
+      throw base::Error(fmt::format("{}: no such option; '{} --help' lists them", name, verb->get_display_name()));
+    }
+    if (!takes_verb || argument.rfind('-', 0) == 0) continue;
+    std::vector<std::string> names;
+    for (const CLI::App* known : verb->get_subcommands({})) names.push_back(known->get_name());
+    const CLI::App* found = nullptr;
+    for (const CLI::App* known : verb->get_subcommands({})) found = known->get_name() == argument ? known : found;
+    if (found == nullptr) {
+      const std::optional<std::string> meant = base::ClosestName(argument, names);
+      throw base::Error(fmt::format("{}: no such verb; allowed: {}{}", argument, fmt::join(names, ", "),
+                                    meant ? fmt::format("\n  hint: did you mean {}?", *meant) : ""));
+    }
+    verb = found;
+  }
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"Isthmus: simulator and digital twin of distributed training for multimodal LLMs",
                "isthmus"};
@@ -180,6 +210,7 @@ int Run(int argc, char** argv) {
   AddScenario(app, verbs);
   AddValidate(app, verbs);
   AddReport(app, verbs);
+  CheckNames(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

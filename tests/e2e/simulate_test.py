@@ -1,0 +1,124 @@
+"""`isthmus simulate` and `isthmus report`: answers, forms, exit codes, files whole or not at all."""
+
+import json
+import os
+import tempfile
+
+import isthmus_cli
+from isthmus_cli import run
+
+GPT = "scenarios/examples/gpt-8gpu.yaml"
+KEYS = ["scenario", "placement", "num_ranks", "step_time_s", "model_tflops_per_gpu", "mfu", "hfu",
+        "tokens_per_s", "samples_per_s", "band", "shares", "memory", "boundaries", "critical_path",
+        "engine", "assumptions"]
+SHARES = ["compute", "copy", "bubble", "exposed_comm", "straggler", "host"]
+
+
+def simulate_json(*arguments):
+    return json.loads(run("simulate", *arguments, "--json").stdout)
+
+
+class SimulateTest(isthmus_cli.CliTest):
+    def test_json_has_the_keys_of_the_contract(self):
+        answer = simulate_json(GPT)
+        for key in KEYS:
+            self.assertIn(key, answer)
+        self.assertEqual(sorted(SHARES), sorted(answer["shares"]))
+        self.assertEqual(sum(answer["shares"][name] for name in SHARES), 1)
+        self.assertIsNone(answer["band"])
+        self.assertEqual(answer["num_ranks"], 8)
+        self.assertGreater(answer["step_time_s"], 0)
+        for row in answer["memory"]:
+            for key in ["role", "ranks", "peak_bytes", "capacity_bytes", "fits", "verdict", "categories"]:
+                self.assertIn(key, row)
+        self.assertEqual(sorted(answer["engine"]), ["folded", "ops", "simulated_ranks"])
+        self.assertAlmostEqual(sum(part["share"] for part in answer["critical_path"]), 1, places=9)
+
+    def test_figures_hang_together(self):
+        answer = simulate_json(GPT)
+        # 64 samples of 8192 tokens a step.
+        self.assertAlmostEqual(answer["tokens_per_s"] * answer["step_time_s"], 64 * 8192, delta=1)
+        self.assertAlmostEqual(answer["samples_per_s"] * answer["step_time_s"], 64, places=6)
+        self.assertAlmostEqual(answer["model_tflops_per_gpu"] / 989.4, answer["mfu"], places=9)
+
+    def test_timing_is_only_there_when_asked_for(self):
+        engine = simulate_json(GPT, "--timing")["engine"]
+        self.assertGreater(engine["wall_s"], 0)
+        self.assertGreater(engine["peak_rss_bytes"], 0)
+
+    def test_folding_and_expansion_change_no_figure(self):
+        folded = simulate_json(GPT)
+        for options in [("--fold", "off"), ("--expand",), ("--fold", "off", "--expand")]:
+            other = simulate_json(GPT, *options)
+            self.assertEqual(other["step_time_s"], folded["step_time_s"], options)
+            self.assertEqual(other["shares"], folded["shares"], options)
+        self.assertLess(folded["engine"]["simulated_ranks"], 8)
+        self.assertEqual(simulate_json(GPT, "--fold", "off")["engine"]["simulated_ranks"], 8)
+
+    def test_overrides_take_effect(self):
+        half = simulate_json(GPT, "--set", "workload.global_batch=32")
+        self.assertLess(half["step_time_s"], simulate_json(GPT)["step_time_s"])
+
+    def test_what_does_not_fit_is_printed_and_ends_with_1(self):
+        result = run("simulate", GPT, "--set", "workload.microbatch_size=8", "--set", "workload.sequence_length=32768")
+        self.assert_ends(result, 1)
+        self.assertIn("does not fit", result.stdout)
+
+    def test_flow_is_known_but_not_built(self):
+        self.assert_user_error(run("simulate", GPT, "--network", "flow"), "flow", "not built yet", "nccl")
+        self.assert_user_error(run("simulate", GPT, "--network", "carrier-pigeon"), "carrier-pigeon", "nccl")
+        self.assert_user_error(run("simulate", GPT, "--fold", "maybe"), "maybe", "auto", "off")
+
+    def test_a_stored_trace_gives_the_same_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "step.isthmus")
+            simulated = run("simulate", GPT, "--trace", trace)
+            self.assert_ends(simulated, 0)
+            reported = run("report", trace)
+            self.assert_ends(reported, 0)
+            self.assertEqual(reported.stdout, simulated.stdout)
+            export = os.path.join(folder, "step.pftrace")
+            self.assert_ends(run("report", trace, "--export", export), 0)
+            self.assertGreater(os.path.getsize(export), 1000)
+
+    def test_every_kind_of_trace_is_written_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for ending in ["isthmus", "pftrace", "json", "jsonl", "csv"]:
+                path = os.path.join(folder, "step." + ending)
+                self.assert_ends(run("simulate", GPT, "--trace", path), 0)
+                self.assertGreater(os.path.getsize(path), 1000)
+            self.assertEqual(len(os.listdir(folder)), 5)  # and no temporary file is left
+            with open(os.path.join(folder, "step.json"), encoding="utf-8") as chrome:
+                json.load(chrome)
+
+    def test_bad_trace_names_are_user_errors_and_leave_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assert_user_error(run("simulate", GPT, "--trace", os.path.join(folder, "step.xyz")), ".pftrace")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_write_that_fails_ends_with_3(self):
+        result = run("simulate", GPT, "-o", "/proc/no/such/place/report.txt")
+        self.assert_ends(result, 3)
+        self.assertEqual(result.stdout, "")
+
+    def test_output_file_takes_the_answer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "answer.json")
+            result = run("simulate", GPT, "--json", "-o", path)
+            self.assert_ends(result, 0)
+            self.assertEqual(result.stdout, "")
+            with open(path, encoding="utf-8") as answer:
+                self.assertEqual(json.load(answer), simulate_json(GPT))
+
+    def test_broken_traces_are_user_errors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "broken.isthmus")
+            with open(path, "wb") as broken:
+                broken.write(b"not a trace")
+            self.assert_user_error(run("report", path), "broken.isthmus")
+            self.assert_user_error(run("report", os.path.join(folder, "none.isthmus")), "none.isthmus")
+            self.assert_user_error(run("report", folder), folder)
+
+
+if __name__ == "__main__":
+    isthmus_cli.main()

@@ -11,7 +11,9 @@ endif()
 
 find_program(ISTHMUS_CCACHE ccache)
 if(ISTHMUS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${ISTHMUS_CCACHE}")
+  # Paths below the root count as relative, so that all checkouts share what one has compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${ISTHMUS_CCACHE}")
 endif()
 
 # Equal inputs give equal bytes: the compiler may not fuse a multiply and an add where it likes.

@@ -80,6 +80,7 @@ Program Build(const Job& job) {
   program.num_steps = job.num_steps;
   program.workload = job.workload;
   program.num_microbatches = job.num_microbatches();
+  program.schedule = job.schedule;
   program.edges = job.edges;
   WorkPool works;
   std::map<std::vector<std::int64_t>, std::pair<std::uint32_t, std::uint32_t>> emitted;

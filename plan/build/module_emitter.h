@@ -23,7 +23,8 @@ struct StageOnRank {
   int module_ranks = 1;  // of the whole module
   int dp_shard = 1;      // ranks that share one copy of the optimizer state: dp_shard × cp
   int dp_replica = 1;
-  bool embedding_is_shared = false;  // tied embeddings on both ends of a pipeline
+  bool module_trained = true;        // some stage of the module has trained parameters
+  bool embedding_is_shared = false;  // trained tied embeddings on both ends of a pipeline
 };
 
 /// State that all modules of a rank share while a step is written.
@@ -46,6 +47,8 @@ class ModuleEmitter {
   /// Whether any backward runs on this stage.
   bool has_backward() const;
   bool trained() const { return at_.plan->trained_parameters > 0; }
+  /// Whether any stage is: all ranks of the module take part in its norm then.
+  bool module_trained() const { return at_.module_trained; }
   /// Whether gradients come from the stages behind this one: the module's backward is real.
   bool has_backward_behind() const;
   base::Bytes input_bytes() const;  // of the activation from the stage in front

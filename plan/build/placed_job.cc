@@ -136,6 +136,12 @@ Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, 
 
 }  // namespace
 
+bool PlacedJob::is_trained(int module) const {
+  const std::vector<StagePlan>& plans = stages[static_cast<std::size_t>(module)];
+  return std::any_of(plans.begin(), plans.end(),
+                     [](const StagePlan& plan) { return plan.trained_parameters > 0; });
+}
+
 bool PlacedJob::needs_input_gradient(int module, int stage) const {
   const StagePlan& plan = stages[static_cast<std::size_t>(module)][static_cast<std::size_t>(stage)];
   return plan.plain.front().backward.front().needs_input_gradient;

@@ -22,6 +22,8 @@ struct PlacedJob {
   int num_stages(int module) const {
     return static_cast<int>(stages[static_cast<std::size_t>(module)].size());
   }
+  /// Whether any stage of the module has trained parameters (a projector's count where it runs).
+  bool is_trained(int module) const;
   /// Whether a gradient crosses from `stage` to the stage (or module) in front of it.
   bool needs_input_gradient(int module, int stage) const;
   /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is

@@ -24,18 +24,19 @@ void RankEmitter::AddStations(base::Rank rank) {
     const bool window = job_.placement == Placement::kColocated && module != job_.decoder();
     const BlockShape shape = ShapeOnRank(placed_, module, rank);
     const int num_microbatches = window ? 1 : static_cast<int>(job_.num_microbatches());
-    const StageOnRank at{
-        .module = module,
-        .stage = stage,
-        .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
-        .shape = shape,
-        .num_microbatches = num_microbatches,
-        .first_microbatch = window ? -1 : 0,
-        .tp = placed.grid.size(Axis::kTp),
-        .module_ranks = placed.grid.num_ranks(),
-        .dp_shard = placed.grid.size(Axis::kDpShard) * placed.grid.size(Axis::kCp),
-        .dp_replica = placed.grid.size(Axis::kDpReplica),
-        .embedding_is_shared = placed.module.transformer.tied_embeddings && num_stages > 1};
+    const StageOnRank at{.module = module,
+                         .stage = stage,
+                         .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
+                         .shape = shape,
+                         .num_microbatches = num_microbatches,
+                         .first_microbatch = window ? -1 : 0,
+                         .tp = placed.grid.size(Axis::kTp),
+                         .module_ranks = placed.grid.num_ranks(),
+                         .dp_shard = placed.grid.size(Axis::kDpShard) * placed.grid.size(Axis::kCp),
+                         .dp_replica = placed.grid.size(Axis::kDpReplica),
+                         .module_trained = placed_.is_trained(module),
+                         .embedding_is_shared = placed.module.transformer.tied_embeddings &&
+                                                num_stages > 1 && !placed.module.settings.frozen};
     const auto count = static_cast<std::size_t>(num_microbatches);
     stations_.push_back({.module = module,
                          .stage = stage,
@@ -259,10 +260,11 @@ std::vector<ValueId> RankEmitter::LastProduced() const {
 
 void RankEmitter::FinishStep() {
   if (state_.last_compute != kNone32) writer_.Flag(state_.last_compute, kEndsBackward);
-  const std::vector<ValueId> after_model = LastProduced();
+  std::vector<ValueId> after_model = LastProduced();
   for (auto station = stations_.rbegin(); station != stations_.rend(); ++station) {
     station->emitter.SyncGradients(state_);
   }
+  for (ValueId& value : after_model) value = writer_.Newest(value);
   std::vector<ValueId> predicates;
   const auto over_world = [&](const std::vector<ValueId>& consumed, std::uint16_t extra) {
     const ValueId result = stations_.front().emitter.AddScalar();
@@ -283,10 +285,11 @@ void RankEmitter::FinishStep() {
   std::vector<ValueId> norms;
   std::vector<ValueId> overflows;
   for (Station& station : stations_) {
-    if (!station.emitter.trained()) continue;
+    if (!station.emitter.module_trained()) continue;
     const bool fp16 =
         job_.modules[static_cast<std::size_t>(station.module)].settings.precision == DType::kFp16;
-    if (fp16) overflows.push_back(station.emitter.CheckOverflow(state_));
+    if (fp16 && station.emitter.trained())
+      overflows.push_back(station.emitter.CheckOverflow(state_));
     if (job_.optimizer.clip_gradients) norms.push_back(station.emitter.Norm(state_));
   }
   const bool any_fp16 =

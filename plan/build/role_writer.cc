@@ -62,6 +62,14 @@ ValueId RoleWriter::NextVersion(ValueId value) {
   return static_cast<ValueId>(role_.values.size() - 1);
 }
 
+ValueId RoleWriter::Newest(ValueId value) const {
+  const StorageId storage = role_.values[value].storage;
+  for (auto newest = static_cast<ValueId>(role_.values.size()); newest-- > value;) {
+    if (role_.values[newest].storage == storage) return newest;
+  }
+  return value;
+}
+
 std::uint32_t RoleWriter::Group(const GroupRef& group) { return Intern(role_.groups, group); }
 std::uint32_t RoleWriter::Peer(const PeerRef& peer) { return Intern(role_.peers, peer); }
 

@@ -38,6 +38,8 @@ class RoleWriter {
   ValueId AddValue(const Storage& storage);
   /// The version after `value` of the same storage.
   ValueId NextVersion(ValueId value);
+  /// The newest version of the storage of `value`. Cost: O(values).
+  ValueId Newest(ValueId value) const;
 
   std::uint32_t Group(const GroupRef& group);
   std::uint32_t Peer(const PeerRef& peer);

@@ -111,6 +111,7 @@ struct Program {
   int num_steps = 1;
   Workload workload;
   std::int64_t num_microbatches = 0;
+  ScheduleOptions schedule;  // how calls were ordered: what bounds the microbatches in flight
   std::vector<PlacedModule> modules;
   std::vector<Edge> edges;
   std::vector<Boundary> boundaries;  // by edge; homogeneous edges have an empty one

@@ -23,7 +23,7 @@ std::vector<Run> RunsOf(const std::vector<base::Rank>& ranks) {
            ranks[at + run.count].value() - ranks[at + run.count - 1].value() == run.step) {
       ++run.count;
     }
-    if (run.step != 1 && run.count < 4) run = {.first = at, .count = 1};
+    if (run.step != 1 && run.count < 5) run = {.first = at, .count = 1};
     runs.push_back(run);
     at += run.count;
   }
@@ -32,7 +32,7 @@ std::vector<Run> RunsOf(const std::vector<base::Rank>& ranks) {
 
 /// Runs of equal length an equal distance apart: every data-parallel copy has one.
 bool IsRegular(const std::vector<base::Rank>& ranks, const std::vector<Run>& runs) {
-  if (runs.size() < 3) return false;
+  if (runs.size() < 4) return false;
   const int distance = ranks[runs[1].first].value() - ranks[runs[0].first].value();
   for (std::size_t at = 0; at < runs.size(); ++at) {
     const bool follows =
@@ -54,7 +54,7 @@ std::string RunText(const std::vector<base::Rank>& ranks, const Run& run) {
 
 std::string RankList(const std::vector<base::Rank>& ranks, std::size_t most) {
   const std::vector<Run> runs = RunsOf(ranks);
-  if (runs.size() > 2 && IsRegular(ranks, runs)) {
+  if (IsRegular(ranks, runs)) {
     return fmt::format("{}, {} ... {}", RunText(ranks, runs[0]), RunText(ranks, runs[1]),
                        RunText(ranks, runs.back()));
   }

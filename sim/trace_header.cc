@@ -7,7 +7,9 @@
 
 #include "base/hash.h"
 #include "plan/model/flops.h"
+#include "plan/program/names.h"
 #include "plan/program/print.h"
+#include "plan/program/producers.h"
 
 namespace isthmus::sim {
 namespace {
@@ -33,60 +35,6 @@ traces::Category CategoryOf(const plan::Op& op) {
   return traces::Category::kCompute;
 }
 
-std::string KindName(plan::OpKind kind) {
-  switch (kind) {
-    case plan::OpKind::kCompute:
-      return "compute";
-    case plan::OpKind::kCollective:
-      return "collective";
-    case plan::OpKind::kP2P:
-      return "p2p";
-    case plan::OpKind::kCopy:
-      return "copy";
-    case plan::OpKind::kOptimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
-std::string ActionName(const plan::Op& op) {
-  static constexpr const char* kActions[] = {"forward", "backward", "backward_input",
-                                             "backward_weight", "recompute"};
-  static constexpr const char* kOptimizer[] = {"zero", "norm", "check", "clip", "step"};
-  switch (op.kind) {
-    case plan::OpKind::kCompute:
-      return kActions[op.detail];
-    case plan::OpKind::kCollective:
-      return plan::ToText(op.collective());
-    case plan::OpKind::kP2P:
-      return "exchange";
-    case plan::OpKind::kCopy:
-      return op.copy() == plan::CopyDirection::kToHost ? "to_host" : "to_device";
-    case plan::OpKind::kOptimizer:
-      return kOptimizer[op.detail];
-  }
-  return "";
-}
-
-std::string GroupName(const plan::Program& program, const plan::GroupRef& group) {
-  switch (group.kind) {
-    case plan::GroupRef::Kind::kAxes:
-      return fmt::format("{} {}", program.modules[group.module].module.name,
-                         plan::ToText(group.axes));
-    case plan::GroupRef::Kind::kBoundary: {
-      const plan::Edge& edge = program.edges[group.edge];
-      return fmt::format(
-          "{}->{} {}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
-          program.modules[static_cast<std::size_t>(edge.to)].module.name, group.index);
-    }
-    case plan::GroupRef::Kind::kEmbedding:
-      return fmt::format("{} embedding", program.modules[group.module].module.name);
-    case plan::GroupRef::Kind::kWorld:
-      return "world";
-  }
-  return "";
-}
-
 traces::LaneRecord DescribeLane(const plan::Lane& lane, const std::vector<std::string>& groups) {
   switch (lane.kind) {
     case plan::LaneKind::kCompute:
@@ -103,30 +51,16 @@ traces::LaneRecord DescribeLane(const plan::Lane& lane, const std::vector<std::s
   return {};
 }
 
-/// Producers of a role's values, as dependencies of trace records.
-std::vector<traces::Dependency> ProducersOf(const plan::Role& role) {
-  std::vector<traces::Dependency> producers(role.values.size(), {plan::kNone32, 0});
-  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
-    const plan::Op& op = role.ops[index];
-    for (const plan::ValueId value : role.produced_by(op)) producers[value] = {index, 0};
-    for (std::uint32_t at = 0; at < op.num_transfers; ++at) {
-      const plan::Transfer& transfer = role.transfers[op.first_transfer + at];
-      if (!transfer.sends) producers[transfer.value] = {index, at + 1};
-    }
-  }
-  return producers;
-}
-
 traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant,
-                            std::uint32_t index, const std::vector<traces::Dependency>& producers) {
+                            std::uint32_t index, const std::vector<plan::Producer>& producers) {
   const plan::Role& role = *variant.ops;
   const plan::Op& op = role.ops[index];
   const plan::SizeTable& table = program.tables[variant.table];
   traces::OpRecord record;
   record.name = plan::Describe(program, role, op);
   record.category = CategoryOf(op);
-  record.kind = KindName(op.kind);
-  record.action = ActionName(op);
+  record.kind = plan::ToText(op.kind);
+  record.action = plan::ActionName(op);
   record.module = op.module;
   record.chunk = op.chunk;
   record.lane = op.lane;
@@ -143,13 +77,15 @@ traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant
     record.bytes = table.bytes[op.size].value();
   }
   for (const plan::ValueId value : role.consumed_by(op)) {
-    const traces::Dependency& producer = producers[value];
+    const plan::Producer& producer = producers[value];
     if (producer.op == plan::kNone32) continue;
-    const bool known =
-        std::any_of(record.dependencies.begin(), record.dependencies.end(), [&](const auto& other) {
-          return other.op == producer.op && other.transfer == producer.transfer;
-        });
-    if (!known) record.dependencies.push_back(producer);
+    traces::Dependency dependency{.op = producer.op};
+    if (producer.transfer != plan::kNone32) {
+      dependency.transfer = producer.transfer - role.ops[producer.op].first_transfer + 1;
+    }
+    auto& known = record.dependencies;
+    if (std::find(known.begin(), known.end(), dependency) == known.end())
+      known.push_back(dependency);
   }
   for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
     const plan::Transfer& transfer = role.transfers[at];
@@ -164,10 +100,10 @@ traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& var
   traces::RoleRecord record;
   record.name = role.name;
   for (const plan::GroupRef& group : role.groups)
-    record.groups.push_back(GroupName(program, group));
+    record.groups.push_back(plan::GroupName(program, group));
   for (const plan::Lane& lane : role.lanes)
     record.lanes.push_back(DescribeLane(lane, record.groups));
-  const std::vector<traces::Dependency> producers = ProducersOf(role);
+  const std::vector<plan::Producer> producers = plan::ProducersOf(role);
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     record.ops.push_back(DescribeOp(program, variant, index, producers));
   }

@@ -4,31 +4,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "plan/program/producers.h"
 
 namespace isthmus::sim {
 namespace {
 
 using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-
-/// Who makes a value ready: an op, or one transfer of a P2P op.
-struct Producer {
-  std::uint32_t op = plan::kNone32;
-  std::uint32_t transfer = plan::kNone32;
-};
-
-std::vector<Producer> ProducersOf(const plan::Role& role) {
-  std::vector<Producer> producers(role.values.size());
-  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
-    const plan::Op& op = role.ops[index];
-    for (const plan::ValueId value : role.produced_by(op)) producers[value] = {.op = index};
-    for (std::uint32_t transfer = op.first_transfer;
-         transfer < op.first_transfer + op.num_transfers; ++transfer) {
-      if (!role.transfers[transfer].sends)
-        producers[role.transfers[transfer].value] = {index, transfer};
-    }
-  }
-  return producers;
-}
 
 }  // namespace
 
@@ -47,7 +28,7 @@ OpGraph::OpGraph(const plan::Role& role)
     : prerequisites_(role.ops.size(), 0),
       after_post_(role.ops.size(), plan::kNone32),
       op_of_transfer_(role.transfers.size(), plan::kNone32) {
-  const std::vector<Producer> producers = ProducersOf(role);
+  const std::vector<plan::Producer> producers = plan::ProducersOf(role);
   std::vector<std::uint32_t> last_on_lane(role.lanes.size(), plan::kNone32);
   std::uint32_t last_blocking = plan::kNone32;
   Pairs after_op;
@@ -66,7 +47,7 @@ OpGraph::OpGraph(const plan::Role& role)
       op_of_transfer_[transfer] = index;
     }
     for (const plan::ValueId value : role.consumed_by(op)) {
-      const Producer& producer = producers[value];
+      const plan::Producer& producer = producers[value];
       if (producer.op == plan::kNone32) continue;  // there from the start
       ISTHMUS_CHECK(producer.op < index, "op {} of role {} consumes what a later op produces",
                     index, role.name);

@@ -13,6 +13,20 @@
 namespace isthmus::sim {
 namespace {
 
+using ClassCallers = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+/// The classes that meet in a group and what each calls it, ascending, each once.
+ClassCallers CallersByClass(const RankTables::RankGroup& group,
+                            const std::vector<std::uint32_t>& class_of_rank) {
+  ClassCallers callers;
+  callers.reserve(group.callers.size());
+  for (const auto& [rank, slot] : group.callers)
+    callers.emplace_back(class_of_rank[rank.index()], slot);
+  std::sort(callers.begin(), callers.end());
+  callers.erase(std::unique(callers.begin(), callers.end()), callers.end());
+  return callers;
+}
+
 /// Colours of ranks, refined until members of a colour can't be told apart.
 class Partition {
  public:
@@ -65,14 +79,9 @@ class Partition {
 
   void Split() {
     std::vector<std::uint64_t> group_hashes;
-    std::vector<std::uint32_t> inside;
     for (const RankTables::RankGroup& group : tables_.groups()) {
-      inside.clear();
-      for (const base::Rank member : group.members) inside.push_back(colours_[member.index()]);
-      std::sort(inside.begin(), inside.end());
-      inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
       base::HashBuilder hash;
-      for (const std::uint32_t colour : inside) hash.Add(colour);
+      for (const auto& [colour, slot] : CallersByClass(group, colours_)) hash.Add(colour).Add(slot);
       group_hashes.push_back(hash.digest());
     }
     for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
@@ -115,7 +124,7 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
     lowered.classes[cls].members.emplace_back(rank);
   }
   lowered.folded = lowered.classes.size() < lowered.class_of_rank.size();
-  std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known;
+  std::map<std::pair<std::uint32_t, ClassCallers>, std::uint32_t> known;
   std::vector<std::optional<std::uint32_t>> communicator_of_group(tables.groups().size());
   for (LoweredClass& cls : lowered.classes) {
     const std::size_t rank = cls.representative.index();
@@ -131,7 +140,7 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
             std::unique(communicator.classes.begin(), communicator.classes.end()),
             communicator.classes.end());
         const auto [at, is_new] =
-            known.try_emplace({concrete.family, communicator.classes},
+            known.try_emplace({concrete.family, CallersByClass(concrete, lowered.class_of_rank)},
                               static_cast<std::uint32_t>(lowered.communicators.size()));
         if (is_new) lowered.communicators.push_back(std::move(communicator));
         communicator_of_group[group] = at->second;

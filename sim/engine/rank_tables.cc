@@ -82,6 +82,8 @@ void RankTables::FindGroups(base::Rank rank) {
     if (is_new) at->second = AddGroup(std::move(members), family);
     found.push_back(at->second);
   }
+  for (std::uint32_t slot = 0; slot < found.size(); ++slot)
+    groups_[found[slot]].callers.emplace_back(rank, slot);
 }
 
 InnerLocalities RankTables::PlacesOf(base::Rank rank, std::uint16_t module) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/lower.h"
@@ -20,6 +21,9 @@ class RankTables {
     std::uint32_t locality = 0;  // of WorkCosts
     std::uint32_t family =
         0;  // groups that can stand for each other: same module and axes, or edge
+    /// Who calls it what: (rank, index into its Role::groups), by rank. A rank of several groups of
+    /// one family can tell them apart by nothing else once its peers are folded.
+    std::vector<std::pair<base::Rank, std::uint32_t>> callers;
   };
 
   RankTables(const plan::Program& program, const topology::Cluster& cluster,

@@ -1,0 +1,87 @@
+#include "backend/fake/fabric.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "plan/program/names.h"
+
+namespace isthmus::backend {
+namespace {
+
+/// Where a key says whether Compute ops meet.
+constexpr std::size_t kComputeAt = 0;
+
+/// The same on all members: they may number an edge's groups differently.
+std::string SharedName(const plan::Program& program, const plan::GroupRef& group) {
+  if (group.kind != plan::GroupRef::Kind::kBoundary) return plan::GroupName(program, group);
+  const plan::Edge& edge = program.edges[group.edge];
+  return fmt::format("{}->{}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
+                     program.modules[static_cast<std::size_t>(edge.to)].module.name);
+}
+
+}  // namespace
+
+Channel& Fabric::Between(base::Rank from, base::Rank to) {
+  const std::lock_guard lock(mutex_);
+  return channels_.try_emplace({from, to}, from, to, clock_).first->second;
+}
+
+Fabric::GroupKey Fabric::KeyOf(const plan::GroupRef& group, const std::vector<base::Rank>& members,
+                               bool compute) {
+  using Kind = plan::GroupRef::Kind;
+  GroupKey key{compute ? 1 : 0, static_cast<std::int32_t>(group.kind)};
+  switch (group.kind) {
+    case Kind::kAxes:
+    case Kind::kEmbedding:
+      key.insert(key.end(), {group.module, group.axes.bits(), members.front().value()});
+      break;
+    case Kind::kBoundary:
+      // Its index differs from rank to rank, and two groups of an edge may share a first member.
+      key.push_back(group.edge);
+      for (const base::Rank member : members) key.push_back(member.value());
+      break;
+    case Kind::kWorld:
+      break;
+  }
+  return key;
+}
+
+Communicator& Fabric::Join(base::Rank rank, const plan::GroupRef& group, bool compute) {
+  const std::vector<base::Rank> members = program_.Members(rank, group);
+  const std::lock_guard lock(mutex_);
+  const auto at = communicators_.try_emplace(KeyOf(group, members, compute),
+                                             SharedName(program_, group), members, clock_);
+  at.first->second.Join(rank, members);
+  return at.first->second;
+}
+
+std::vector<ChannelCount> Fabric::CountChannels() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ChannelCount> counts;
+  for (const auto& [ends, channel] : channels_) {
+    ChannelCount count{.from = ends.first, .to = ends.second, .messages = channel.messages()};
+    if (!count.messages.empty()) counts.push_back(std::move(count));
+  }
+  return counts;
+}
+
+std::vector<GroupCount> Fabric::CountGroups() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<GroupCount> counts;
+  for (const auto& [key, communicator] : communicators_) {
+    GroupCount& count = counts.emplace_back();
+    count.name = communicator.name();
+    count.compute = key[kComputeAt] == 1;
+    count.members = communicator.members();
+    count.joined = communicator.joined();
+    count.num_meetings = communicator.num_meetings();
+    if (count.compute) continue;
+    for (const auto& [kind, bytes] : communicator.bytes_by_kind()) {
+      count.bytes[static_cast<plan::CollectiveKind>(kind)] = bytes;
+    }
+  }
+  return counts;
+}
+
+}  // namespace isthmus::backend

@@ -90,9 +90,9 @@ std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
   std::vector<std::string> assumptions = spec.assumptions;
   for (const ModuleSpec& module : spec.modules) {
     if (module.model.mark != ModelMark::kAssumed) continue;
-    assumptions.push_back(fmt::format("model {}: dimensions assumed: {}", module.model.name,
-                                      module.model.source.empty() ? "no reason given"
-                                                                  : module.model.source));
+    assumptions.push_back(
+        fmt::format("model {}: dimensions assumed: {}", module.model.name,
+                    module.model.source.empty() ? "no reason given" : module.model.source));
   }
   std::string cluster = ClusterAssumption(spec.cluster);
   if (!cluster.empty()) assumptions.push_back(std::move(cluster));
@@ -190,7 +190,8 @@ profiles::Profile LoadProfile(const std::string& name, const SearchPaths& search
   return profile;
 }
 
-topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes, const SearchPaths& search) {
+topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes,
+                                  const SearchPaths& search) {
   Diagnostics diagnostics;
   Sources sources(search, diagnostics);
   Node root = Node::Map({Origin::Kind::kFile, name, 0, 0});

@@ -17,8 +17,8 @@ namespace isthmus::scenarios {
 
 /// What is asked: a job on a cluster, with what is known about the machine.
 ///
-/// An immutable value once loaded. Promises all that plan::Job asks for, and that the cluster can be
-/// built and has room for the job's ranks.
+/// An immutable value once loaded. Promises all that plan::Job asks for, and that the cluster can
+/// be built and has room for the job's ranks.
 struct Scenario {
   std::string name;
   std::string description;
@@ -29,8 +29,8 @@ struct Scenario {
   std::uint64_t seed = 1;
   /// What was assumed: by the file's author, by the models' files, by the cluster's.
   std::vector<std::string> assumptions;
-  /// Fingerprint of all that decides a result: effective values and the profile. Names, descriptions,
-  /// sources and the way the values are spread over files don't enter.
+  /// Fingerprint of all that decides a result: effective values and the profile. Names,
+  /// descriptions, sources and the way the values are spread over files don't enter.
   std::uint64_t hash = 0;
   /// The effective scenario as YAML, the origin of each value beside it (`file:line`, `--set key`,
   /// `default` or `derived`). Loading it gives the same hash.

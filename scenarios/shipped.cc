@@ -14,11 +14,16 @@ constexpr std::array kPresetFolders = {"clusters", "models", "gpus", "profiles"}
 
 fs::path FolderOf(FileKind kind) {
   switch (kind) {
-    case FileKind::kScenario: return {};
-    case FileKind::kCluster: return kPresetFolders[0];
-    case FileKind::kModel: return kPresetFolders[1];
-    case FileKind::kGpu: return kPresetFolders[2];
-    case FileKind::kProfile: return kPresetFolders[3];
+    case FileKind::kScenario:
+      return {};
+    case FileKind::kCluster:
+      return kPresetFolders[0];
+    case FileKind::kModel:
+      return kPresetFolders[1];
+    case FileKind::kGpu:
+      return kPresetFolders[2];
+    case FileKind::kProfile:
+      return kPresetFolders[3];
   }
   return {};
 }

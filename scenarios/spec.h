@@ -104,7 +104,7 @@ struct ScenarioSpec {
   std::string name;
   std::string description;
   std::vector<std::string> assumptions;  ///< what the file's author had to assume
-  std::string cluster_preset;  ///< writing only: names a file of scenarios/clusters/
+  std::string cluster_preset;            ///< writing only: names a file of scenarios/clusters/
   topology::ClusterSpec cluster;
   std::optional<std::int64_t> nodes;
   std::optional<std::int64_t> num_gpus;

@@ -157,7 +157,7 @@ Scalar WordScalar(std::function<void(int)> set, std::function<int()> get, std::v
     return std::nullopt;
   };
   scalar.parse = [set = std::move(set), words = std::move(words), allowed](const std::string& text,
-                                                                          bool) -> Failure {
+                                                                           bool) -> Failure {
     for (const Word& word : words) {
       if (word.text != text) continue;
       if (!word.not_built.empty()) {

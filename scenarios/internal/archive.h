@@ -13,9 +13,10 @@
 
 /// One description of a struct's keys for all that is done with them.
 ///
-/// A function `Fields(Archive&, T&)` names each key of a struct once, with its type, bounds, default
-/// and meaning. A Reader fills the struct from a file with it, a Recorder turns the struct back into
-/// a tree (effective values, written scenarios, the hash), a Describer prints the reference of keys.
+/// A function `Fields(Archive&, T&)` names each key of a struct once, with its type, bounds,
+/// default and meaning. A Reader fills the struct from a file with it, a Recorder turns the struct
+/// back into a tree (effective values, written scenarios, the hash), a Describer prints the
+/// reference of keys.
 namespace isthmus::scenarios::internal {
 
 // Why a text is no value of a key; an empty message stands for success.
@@ -31,8 +32,9 @@ enum class Presence { kOptional, kRequired };
 struct Scalar {
   std::string type;  // for the reference: "integer, 1 to 1048576"
   std::function<Failure(const std::string& text, bool is_quoted)> parse;
-  std::function<std::optional<std::string>()> print;  // nothing: no value, as if the key were absent
-  bool is_text = false;                               // printed with quotes where YAML needs them
+  std::function<std::optional<std::string>()>
+      print;             // nothing: no value, as if the key were absent
+  bool is_text = false;  // printed with quotes where YAML needs them
 };
 
 class Archive {

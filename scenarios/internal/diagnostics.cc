@@ -49,8 +49,8 @@ void Diagnostics::AddAt(const Node& root, std::string_view path, std::string_vie
   const Place place = Locate(root, path);
   // A missing value is complained about at the key of the map that should have it.
   const bool at_value = place.is_exact && place.node->origin.known();
-  const Origin& origin = at_value || !place.key_origin.known() ? place.node->origin
-                                                              : place.key_origin;
+  const Origin& origin =
+      at_value || !place.key_origin.known() ? place.node->origin : place.key_origin;
   Add(origin, path, message, std::move(hint));
 }
 

@@ -33,7 +33,8 @@ void Fields(Archive& archive, ScenarioSpec& scenario);
 
 template <typename T>
 void StructField(Archive& archive, std::string_view key, T& value, std::string_view doc) {
-  archive.Struct(key, [&value](Archive& inner) { Fields(inner, value); }, nullptr, doc);
+  archive.Struct(
+      key, [&value](Archive& inner) { Fields(inner, value); }, nullptr, doc);
 }
 
 // The items of a vector of structs; `name_of` gives the place of the name, if they have one.

@@ -20,20 +20,21 @@ void Figure(Archive& archive, std::string_view key, Sourced<T>& figure, MakeScal
     figure.source = "stated by the scenario";
     return parse(text, is_quoted);
   };
-  archive.StructOr(key, std::move(alone), !figure.source.empty(),
-                   [&figure, make](Archive& inner) {
-                     inner.Value("value", make(figure.value), kRequired, "the figure");
-                     inner.Value("source", TextScalar(figure.source), kOptional,
-                                 "data sheet, measurement, or `assumed: …` with the reason");
-                   },
-                   doc);
+  archive.StructOr(
+      key, std::move(alone), !figure.source.empty(),
+      [&figure, make](Archive& inner) {
+        inner.Value("value", make(figure.value), kRequired, "the figure");
+        inner.Value("source", TextScalar(figure.source), kOptional,
+                    "data sheet, measurement, or `assumed: …` with the reason");
+      },
+      doc);
 }
 
 template <typename IdType>
 Scalar IdScalar(IdType& id) {
-  return IntegerScalar(
-      [&id](std::int64_t value) { id = IdType(static_cast<std::int32_t>(value)); },
-      [&id] { return std::optional<std::int64_t>(id.value()); }, {0, kRankCount.max - 1});
+  return IntegerScalar([&id](std::int64_t value) { id = IdType(static_cast<std::int32_t>(value)); },
+                       [&id] { return std::optional<std::int64_t>(id.value()); },
+                       {0, kRankCount.max - 1});
 }
 
 void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
@@ -42,24 +43,24 @@ void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
                                       Means("shared", LeafWiring::kShared)}),
                 kOptional,
                 "rail_optimised: a leaf switch per NIC index; shared: one for all NICs of a group");
-  Figure(archive, "nodes_per_leaf_group", fabric.nodes_per_leaf_group,
-         [](int& value) { return Integer(value, kRankCount); },
-         "nodes under the same leaf switches");
-  Figure(archive, "oversubscription", fabric.oversubscription,
-         [](double& value) { return Real(value, 1.0, 100.0); },
-         "bandwidth of a leaf switch down to NICs over that up to spines");
+  Figure(
+      archive, "nodes_per_leaf_group", fabric.nodes_per_leaf_group,
+      [](int& value) { return Integer(value, kRankCount); }, "nodes under the same leaf switches");
+  Figure(
+      archive, "oversubscription", fabric.oversubscription,
+      [](double& value) { return Real(value, 1.0, 100.0); },
+      "bandwidth of a leaf switch down to NICs over that up to spines");
   Figure(archive, "spine_port_bandwidth", fabric.spine_port_bandwidth, BandwidthScalar,
          "of one port between leaf and spine");
-  Figure(archive, "hop_latency", fabric.hop_latency, TimeScalar,
-         "leaf to spine, switch included");
+  Figure(archive, "hop_latency", fabric.hop_latency, TimeScalar, "leaf to spine, switch included");
 }
 
 void FaultFields(Archive& archive, topology::LinkFault& fault) {
-  archive.Value("part",
-                OneOf(fault.part, {Means("nvlink", FaultyPart::kNvlink),
-                                   Means("pcie", FaultyPart::kPcie), Means("nic", FaultyPart::kNic),
-                                   Means("uplink", FaultyPart::kUplink)}),
-                kRequired, "which kind of link");
+  archive.Value(
+      "part",
+      OneOf(fault.part, {Means("nvlink", FaultyPart::kNvlink), Means("pcie", FaultyPart::kPcie),
+                         Means("nic", FaultyPart::kNic), Means("uplink", FaultyPart::kUplink)}),
+      kRequired, "which kind of link");
   archive.Value("node", IdScalar(fault.node), kRequired, "the node it belongs to");
   archive.Value("index", Integer(fault.index, {0, kDegree.max}), kRequired,
                 "of the GPU, NIC or leaf switch in the node");
@@ -112,8 +113,9 @@ void Fields(Archive& archive, topology::ClusterSpec& cluster) {
   archive.Value("name", TextScalar(cluster.name), kOptional, "name in reports");
   archive.Named("node_groups", ItemsOf(cluster.node_groups, &topology::NodeGroup::name),
                 "node group", "runs of equal nodes by name; GPUs are numbered in this order");
-  archive.Struct("fabric", [&cluster](Archive& inner) { FabricFields(inner, cluster.fabric); },
-                 nullptr, "the network between nodes");
+  archive.Struct(
+      "fabric", [&cluster](Archive& inner) { FabricFields(inner, cluster.fabric); }, nullptr,
+      "the network between nodes");
   archive.List("link_faults", ListOf<topology::LinkFault, FaultFields>(cluster.link_faults),
                "links with less than their bandwidth");
   archive.List("slow_gpus", ListOf<topology::SlowGpu, SlowGpuFields>(cluster.slow_gpus),

@@ -1,6 +1,6 @@
-#include "scenarios/internal/fields.h"
-
 #include <fmt/format.h>
+
+#include "scenarios/internal/fields.h"
 
 namespace isthmus::scenarios::internal {
 namespace {
@@ -42,13 +42,13 @@ void Fields(Archive& archive, ModelSpec& model) {
                 OneOf(model.mark, {Means("published", ModelMark::kPublished),
                                    Means("assumed", ModelMark::kAssumed)}),
                 kOptional, "how the dimensions are known; assumed ones are listed in every report");
-  archive.Value("kind",
-                OneOf(model.kind, {Means("vit", ModuleKind::kVit),
-                                   Means("audio", ModuleKind::kAudio),
-                                   Means("decoder", ModuleKind::kDecoder),
-                                   Later("moe_decoder", "experts come with their own layouts"),
-                                   Later("generator", "modules behind the LLM")}),
-                kRequired, "what the module is");
+  archive.Value(
+      "kind",
+      OneOf(model.kind, {Means("vit", ModuleKind::kVit), Means("audio", ModuleKind::kAudio),
+                         Means("decoder", ModuleKind::kDecoder),
+                         Later("moe_decoder", "experts come with their own layouts"),
+                         Later("generator", "modules behind the LLM")}),
+      kRequired, "what the module is");
   DimensionFields(archive, model);
   archive.Value("vocab_size", Integer(model.vocab_size, {0, 16'777'216}), kOptional,
                 "decoders: entries of the vocabulary");
@@ -113,22 +113,22 @@ void Fields(Archive& archive, Projector& projector) {
 void Fields(Archive& archive, plan::ModuleSettings& settings) {
   archive.Value("frozen", BoolScalar(settings.frozen), kOptional, "not trained");
   archive.Value("backward",
-                OneOf(settings.backward, {Means("real", BackwardMode::kReal),
-                                          Means("absent", BackwardMode::kAbsent)}),
+                OneOf(settings.backward,
+                      {Means("real", BackwardMode::kReal), Means("absent", BackwardMode::kAbsent)}),
                 kOptional,
                 "absent: an encoder's backward does not run (simulation only, for published runs "
                 "that behave so)");
   archive.Value("sequence_parallel", BoolScalar(settings.sequence_parallel), kOptional,
                 "norms and dropout split over tp, all-gather and reduce-scatter for all-reduce");
-  archive.Value("tp_overlap",
-                OneOf(settings.tp_overlap, {Means("none", TpOverlap::kNone),
-                                            Means("bulk", TpOverlap::kBulk),
-                                            Means("user_buffers", TpOverlap::kUserBuffers)}),
-                kOptional, "how tensor parallel communication hides behind matrix products");
+  archive.Value(
+      "tp_overlap",
+      OneOf(settings.tp_overlap, {Means("none", TpOverlap::kNone), Means("bulk", TpOverlap::kBulk),
+                                  Means("user_buffers", TpOverlap::kUserBuffers)}),
+      kOptional, "how tensor parallel communication hides behind matrix products");
   archive.Value("recompute",
-                OneOf(settings.recompute, {Means("none", Recompute::kNone),
-                                           Means("selective", Recompute::kSelective),
-                                           Means("full", Recompute::kFull)}),
+                OneOf(settings.recompute,
+                      {Means("none", Recompute::kNone), Means("selective", Recompute::kSelective),
+                       Means("full", Recompute::kFull)}),
                 kOptional, "what the backward computes again instead of keeping it");
   archive.Value("recompute_layers", Integer(settings.recompute_layers, {0, kLayers.max}), kOptional,
                 "with recompute full: layers per stage; 0: all");
@@ -137,17 +137,17 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                                            Means("fp32", DType::kFp32),
                                            Later("fp8", "its casts and scales are not modelled")}),
                 kOptional, "type of weights and activations");
-  archive.Value("gradient_dtype",
-                OneOf(settings.gradient_dtype,
-                      {Means("fp32", DType::kFp32), Means("bf16", DType::kBf16)}),
-                kOptional, "type of the main gradients, which are accumulated and reduced");
-  archive.Value("attention",
-                OneOf(settings.attention, {Means("cudnn", AttentionKernel::kCudnn),
-                                           Means("flash3", AttentionKernel::kFlash3),
-                                           Means("flash2", AttentionKernel::kFlash2),
-                                           Means("flash1", AttentionKernel::kFlash1),
-                                           Means("unfused", AttentionKernel::kUnfused)}),
-                kOptional, "which code runs the attention core");
+  archive.Value(
+      "gradient_dtype",
+      OneOf(settings.gradient_dtype, {Means("fp32", DType::kFp32), Means("bf16", DType::kBf16)}),
+      kOptional, "type of the main gradients, which are accumulated and reduced");
+  archive.Value(
+      "attention",
+      OneOf(settings.attention,
+            {Means("cudnn", AttentionKernel::kCudnn), Means("flash3", AttentionKernel::kFlash3),
+             Means("flash2", AttentionKernel::kFlash2), Means("flash1", AttentionKernel::kFlash1),
+             Means("unfused", AttentionKernel::kUnfused)}),
+      kOptional, "which code runs the attention core");
   archive.Value("loss",
                 OneOf(settings.loss, {Means("fused", plan::LossKernel::kFused),
                                       Means("unfused", plan::LossKernel::kUnfused)}),
@@ -161,18 +161,21 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
 void Fields(Archive& archive, ModuleSpec& module) {
   Scalar preset = TextScalar(module.model_preset);
   preset.type = "name of a file in scenarios/models/";
-  archive.StructOr("model", preset, module.model_preset.empty(),
-                   [&module](Archive& inner) { Fields(inner, module.model); },
-                   "the model: a name, its keys in place, or `extends: name` and changed keys");
+  archive.StructOr(
+      "model", preset, module.model_preset.empty(),
+      [&module](Archive& inner) { Fields(inner, module.model); },
+      "the model: a name, its keys in place, or `extends: name` and changed keys");
   Scalar inherit = OneOf(module.inherits_layout, {Means("inherit", true)});
-  archive.StructOr("layout", inherit, !module.inherits_layout,
-                   [&module](Archive& inner) { Fields(inner, module.layout); },
-                   "degrees and ranks; `inherit`: the encoder runs on the LLM's first stage with "
-                   "the LLM's tp, cp and dp (homogeneous)");
+  archive.StructOr(
+      "layout", inherit, !module.inherits_layout,
+      [&module](Archive& inner) { Fields(inner, module.layout); },
+      "degrees and ranks; `inherit`: the encoder runs on the LLM's first stage with "
+      "the LLM's tp, cp and dp (homogeneous)");
   Scalar none = OneOf(module.has_projector, {Means("none", false)});
-  archive.StructOr("projector", none, module.has_projector,
-                   [&module](Archive& inner) { Fields(inner, module.projector); },
-                   "encoders: the map to the LLM's width; `none` if the widths are equal");
+  archive.StructOr(
+      "projector", none, module.has_projector,
+      [&module](Archive& inner) { Fields(inner, module.projector); },
+      "encoders: the map to the LLM's width; `none` if the widths are equal");
   archive.Value("tokens_per_image", Integer(module.tokens_per_image, kTokens), kOptional,
                 "vit: replaces the model's");
   archive.Value("images_per_sample", Integer(module.images_per_sample, kSamples), kOptional,

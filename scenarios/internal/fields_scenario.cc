@@ -58,17 +58,18 @@ void Fields(Archive& archive, plan::ScheduleOptions& schedule) {
 
 void Fields(Archive& archive, plan::OptimizerOptions& optimizer) {
   int sharding = 1;
-  archive.Value("sharding",
-                OneOf(sharding, {Means("zero1", 1), Later("none", "every copy holds all state"),
-                                 Later("zero2", "sharded gradients"),
-                                 Later("zero3", "sharded parameters")}),
-                kOptional, "what data parallel ranks share out: zero1 is the optimizer state");
+  archive.Value(
+      "sharding",
+      OneOf(sharding, {Means("zero1", 1), Later("none", "every copy holds all state"),
+                       Later("zero2", "sharded gradients"), Later("zero3", "sharded parameters")}),
+      kOptional, "what data parallel ranks share out: zero1 is the optimizer state");
   archive.Value("overlap_grad_reduce", BoolScalar(optimizer.overlap_grad_reduce), kOptional,
                 "gradient buckets are reduced while the last microbatch's backward runs");
   archive.Value("overlap_param_gather", BoolScalar(optimizer.overlap_param_gather), kOptional,
                 "parameters are gathered while the first microbatch's forward runs");
   archive.Value("bucket_parameters", Integer(optimizer.bucket_parameters, {0, 1'000'000'000'000}),
-                kOptional, "parameters per gradient bucket; 0: max(40 million, 1 million times dp)");
+                kOptional,
+                "parameters per gradient bucket; 0: max(40 million, 1 million times dp)");
   archive.Value("clip_gradients", BoolScalar(optimizer.clip_gradients), kOptional,
                 "the norm over all modules is computed and gradients are scaled by it");
 }
@@ -93,9 +94,10 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
       "what the author had to assume; listed in every report");
   Scalar preset = TextScalar(scenario.cluster_preset);
   preset.type = "name of a file in scenarios/clusters/";
-  archive.StructOr("cluster", preset, scenario.cluster_preset.empty(),
-                   [&scenario](Archive& inner) { Fields(inner, scenario.cluster); },
-                   "the machine: a name, its keys in place, or `extends: name` and changed keys");
+  archive.StructOr(
+      "cluster", preset, scenario.cluster_preset.empty(),
+      [&scenario](Archive& inner) { Fields(inner, scenario.cluster); },
+      "the machine: a name, its keys in place, or `extends: name` and changed keys");
   archive.Value("nodes", Integer(scenario.nodes, kRankCount), kOptional,
                 "nodes of a cluster with one node group; absent: as many as num_gpus needs");
   archive.Value("num_gpus", Integer(scenario.num_gpus, kRankCount), kOptional,

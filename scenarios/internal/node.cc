@@ -21,10 +21,14 @@ const Node* ItemAt(const Node& list, std::string_view key) {
 
 std::string Origin::Text() const {
   switch (kind) {
-    case Kind::kNone: return "default";
-    case Kind::kFile: return fmt::format("{}:{}", file, line);
-    case Kind::kSet: return "--set " + file;
-    case Kind::kDerived: return "derived";
+    case Kind::kNone:
+      return "default";
+    case Kind::kFile:
+      return fmt::format("{}:{}", file, line);
+    case Kind::kSet:
+      return "--set " + file;
+    case Kind::kDerived:
+      return "derived";
   }
   return {};
 }
@@ -66,10 +70,14 @@ void Node::Erase(std::string_view key) {
 
 std::string_view KindText(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::kNull: return "nothing";
-    case Node::Kind::kScalar: return "a single value";
-    case Node::Kind::kList: return "a list";
-    case Node::Kind::kMap: return "a map";
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a map";
   }
   return {};
 }

@@ -26,8 +26,8 @@ struct Node {
   struct Entry;
 
   Kind kind = Kind::kNull;
-  std::string text;        // kScalar
-  bool is_quoted = false;  // kScalar: quotes make it a text, whatever it looks like
+  std::string text;            // kScalar
+  bool is_quoted = false;      // kScalar: quotes make it a text, whatever it looks like
   std::vector<Node> items;     // kList
   std::vector<Entry> entries;  // kMap
   Origin origin;

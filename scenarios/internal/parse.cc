@@ -125,10 +125,10 @@ class TreeBuilder : public YAML::EventHandler {
     open.is_duplicate = !open.keys.insert(key).second;
     if (open.is_duplicate) {
       const auto first = std::ranges::find(open.node.entries, key, &Node::Entry::key);
-      diagnostics_.Add(At(mark), {},
-                       fmt::format("the key {} is here twice, first in line {}", key,
-                                   first->origin.line),
-                       "delete one of them");
+      diagnostics_.Add(
+          At(mark), {},
+          fmt::format("the key {} is here twice, first in line {}", key, first->origin.line),
+          "delete one of them");
     }
     open.pending = Node::Entry{key, Node{}, At(mark)};
   }
@@ -176,8 +176,8 @@ std::size_t Utf8Length(std::string_view text, std::size_t position) {
 std::optional<std::size_t> FindBinary(std::string_view content) {
   for (std::size_t position = 0; position < content.size();) {
     const auto byte = static_cast<std::uint8_t>(content[position]);
-    const bool is_control = (byte < 0x20U && byte != '\n' && byte != '\r' && byte != '\t') ||
-                            byte == 0x7FU;
+    const bool is_control =
+        (byte < 0x20U && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7FU;
     const std::size_t length = is_control ? 0 : Utf8Length(content, position);
     if (length == 0) return position;
     position += length;

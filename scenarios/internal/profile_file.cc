@@ -50,8 +50,8 @@ class ProfileReader {
     }
     CheckKeys(*header, "profile", {"name", "date", "command", "input", "includes", "source"});
     if (const Node* includes = header->Find("includes")) Include(*includes, parts);
-    profiles::ProfileBuilder builder(TextOf(*header, "name", "profile"), OptionalText(*header, "date"),
-                                     label);
+    profiles::ProfileBuilder builder(TextOf(*header, "name", "profile"),
+                                     OptionalText(*header, "date"), label);
     if (parameters != nullptr && parameters->is_map()) {
       for (const Node::Entry& entry : parameters->entries) {
         try {
@@ -97,8 +97,10 @@ class ProfileReader {
     Parameter parameter;
     parameter.origin = node.origin.Text();
     if (!node.is_map()) {
-      diagnostics_.Add(node.origin, key, fmt::format("found {}, expected a map of value, unit, mark "
-                                                     "and source", KindText(node.kind)));
+      diagnostics_.Add(node.origin, key,
+                       fmt::format("found {}, expected a map of value, unit, mark "
+                                   "and source",
+                                   KindText(node.kind)));
       return parameter;
     }
     CheckKeys(node, key, {"value", "unit", "mark", "source", "residual"});
@@ -125,7 +127,8 @@ class ProfileReader {
     return parameter;
   }
 
-  void CheckKeys(const Node& map, const std::string& path, const std::vector<std::string>& allowed) {
+  void CheckKeys(const Node& map, const std::string& path,
+                 const std::vector<std::string>& allowed) {
     for (const Node::Entry& entry : map.entries) {
       if (std::ranges::find(allowed, entry.key) != allowed.end()) continue;
       diagnostics_.Add(entry.origin, JoinPath(path, entry.key), "unknown key",

@@ -46,7 +46,8 @@ void Reader::Value(std::string_view key, Scalar scalar, Presence presence, std::
   }
 }
 
-void Reader::Values(std::string_view key, std::size_t, const std::function<void(std::size_t)>& resize,
+void Reader::Values(std::string_view key, std::size_t,
+                    const std::function<void(std::size_t)>& resize,
                     const std::function<Scalar(std::size_t)>& item, std::string_view) {
   const Node* list = Take(key);
   if (list == nullptr) return;

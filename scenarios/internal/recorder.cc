@@ -68,8 +68,7 @@ void Recorder::StructOr(std::string_view key, Scalar scalar, bool is_struct, con
   }
 }
 
-void Recorder::Named(std::string_view key, const Items& items, std::string_view,
-                     std::string_view) {
+void Recorder::Named(std::string_view key, const Items& items, std::string_view, std::string_view) {
   if (items.names.empty()) return;
   Node map = Node::Map();
   for (std::size_t index = 0; index < items.names.size(); ++index) {

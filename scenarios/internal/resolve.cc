@@ -54,18 +54,22 @@ void CheckEdge(Resolution& resolution, const EdgeSpec& edge, const std::string& 
   }
   if (IsOnCycle(resolution.spec.edges, edge.from) && IsOnCycle(resolution.spec.edges, edge.to)) {
     resolution.Complain(path, fmt::format("{} -> {} is part of a cycle; modules form a graph "
-                                          "without cycles", edge.from, edge.to));
+                                          "without cycles",
+                                          edge.from, edge.to));
     return;
   }
   const ModuleSpec& from = modules[static_cast<std::size_t>(IndexOf(modules, edge.from))];
   const ModuleSpec& to = modules[static_cast<std::size_t>(IndexOf(modules, edge.to))];
   if (from.model.kind == ModuleKind::kDecoder) {
-    resolution.Complain(path, fmt::format("{} -> {}: a module behind the LLM is known but not built "
-                                          "yet", edge.from, edge.to));
+    resolution.Complain(path,
+                        fmt::format("{} -> {}: a module behind the LLM is known but not built "
+                                    "yet",
+                                    edge.from, edge.to));
   } else if (to.model.kind != ModuleKind::kDecoder) {
-    resolution.Complain(path, fmt::format("{} -> {}: a chain of encoders is known but not built yet",
-                                          edge.from, edge.to),
-                        "let every encoder feed the decoder");
+    resolution.Complain(
+        path,
+        fmt::format("{} -> {}: a chain of encoders is known but not built yet", edge.from, edge.to),
+        "let every encoder feed the decoder");
   }
 }
 
@@ -99,7 +103,8 @@ plan::Transformer ToTransformer(const ModelSpec& model) {
   return transformer;
 }
 
-plan::Module ToModule(const ModuleSpec& spec, const EncoderTokens& tokens, std::int64_t llm_hidden) {
+plan::Module ToModule(const ModuleSpec& spec, const EncoderTokens& tokens,
+                      std::int64_t llm_hidden) {
   plan::Module module;
   module.name = spec.name;
   module.kind = spec.model.kind;
@@ -199,10 +204,12 @@ const ModuleSpec* FindDecoder(Resolution& resolution) {
   for (const ModuleSpec& module : resolution.spec.modules) {
     if (module.model.kind != ModuleKind::kDecoder) continue;
     if (decoder != nullptr) {
-      resolution.Complain(ModulePath(module),
-                          fmt::format("a second decoder beside {}: two language models are known but "
-                                      "not built yet", decoder->name),
-                          "keep one");
+      resolution.Complain(
+          ModulePath(module),
+          fmt::format("a second decoder beside {}: two language models are known but "
+                      "not built yet",
+                      decoder->name),
+          "keep one");
       return nullptr;
     }
     decoder = &module;

@@ -16,7 +16,9 @@ using plan::Placement;
 
 constexpr std::int64_t kMaxStepTokens = 10'000'000'000;
 
-std::int64_t KvHeads(const ModelSpec& model) { return model.num_kv_heads.value_or(model.num_heads); }
+std::int64_t KvHeads(const ModelSpec& model) {
+  return model.num_kv_heads.value_or(model.num_heads);
+}
 
 // "use 1, 2, 4 or 8": the degrees that divide `number`, up to a bound that people would use.
 std::string DivisorHint(std::int64_t number) {
@@ -35,7 +37,10 @@ class ModuleCheck {
  public:
   ModuleCheck(Resolution& resolution, const ModuleSpec& module, const ModuleSpec& decoder,
               Placement placement)
-      : resolution_(resolution), module_(module), decoder_(decoder), placement_(placement),
+      : resolution_(resolution),
+        module_(module),
+        decoder_(decoder),
+        placement_(placement),
         is_encoder_(&module != &decoder),
         layout_(module.inherits_layout ? decoder.layout : module.layout) {}
 
@@ -110,9 +115,10 @@ class ModuleCheck {
     }
     const std::int64_t kv_heads = KvHeads(model);
     if (kv_heads % tp != 0 && tp % kv_heads != 0) {
-      Complain(key, fmt::format("{} neither divides num_kv_heads {} nor is a multiple of it", tp,
-                                kv_heads),
-               DivisorHint(std::gcd(common, kv_heads)));
+      Complain(
+          key,
+          fmt::format("{} neither divides num_kv_heads {} nor is a multiple of it", tp, kv_heads),
+          DivisorHint(std::gcd(common, kv_heads)));
     }
   }
 
@@ -120,8 +126,8 @@ class ModuleCheck {
     if (module_.inherits_layout) return;
     const std::int64_t num_layers = module_.model.num_layers;
     if (num_layers < layout_.pp) {
-      Complain("layout.pp", fmt::format("{} stages are more than the {} layers", layout_.pp,
-                                        num_layers));
+      Complain("layout.pp",
+               fmt::format("{} stages are more than the {} layers", layout_.pp, num_layers));
     }
     const std::vector<std::int64_t>& stages = layout_.stage_layers;
     if (stages.empty()) return;
@@ -168,15 +174,17 @@ class ModuleCheck {
       return;
     }
     if (module_.has_projector && resolution_.is_given(ModulePath(module_, "projector"))) {
-      Complain("projector", "belongs to an encoder", "move it to the encoder that feeds this module");
+      Complain("projector", "belongs to an encoder",
+               "move it to the encoder that feeds this module");
     }
   }
 
   void CheckProjector() {
     const std::int64_t llm_hidden = decoder_.model.hidden;
     if (!module_.has_projector && module_.model.hidden != llm_hidden) {
-      Complain("projector", fmt::format("none, but the encoder is {} wide and the LLM {}",
-                                        module_.model.hidden, llm_hidden),
+      Complain("projector",
+               fmt::format("none, but the encoder is {} wide and the LLM {}", module_.model.hidden,
+                           llm_hidden),
                "leave `projector: none` out");
     }
     const std::int64_t inner = module_.projector.hidden;
@@ -210,8 +218,9 @@ std::int64_t SpansOfFraction(Resolution& resolution, const std::string& path, do
   const std::int64_t sequence = resolution.spec.workload.sequence_length;
   const std::int64_t tokens = std::llround(fraction * static_cast<double>(sequence));
   if (tokens > 0 && tokens % llm_tokens_per_span == 0) return tokens / llm_tokens_per_span;
-  resolution.Complain(path, fmt::format("{} of {} tokens is {}, no whole number of {} tokens each",
-                                        fraction, sequence, tokens, llm_tokens_per_span),
+  resolution.Complain(path,
+                      fmt::format("{} of {} tokens is {}, no whole number of {} tokens each",
+                                  fraction, sequence, tokens, llm_tokens_per_span),
                       "change it, or the tokens of an image or clip");
   return 0;
 }
@@ -235,9 +244,9 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
   for (const char* key : {others.per_span, others.spans, others.fraction}) {
     const std::string path = ModulePath(module, key);
     if (resolution.is_given(path)) {
-      resolution.Complain(path, fmt::format("does not fit a module of kind {}",
-                                            is_vit ? "vit" : "audio"),
-                          fmt::format("use {}, {} or {}", keys.per_span, keys.spans, keys.fraction));
+      resolution.Complain(
+          path, fmt::format("does not fit a module of kind {}", is_vit ? "vit" : "audio"),
+          fmt::format("use {}, {} or {}", keys.per_span, keys.spans, keys.fraction));
     }
   }
   auto per_span = is_vit ? module.tokens_per_image : module.tokens_per_clip;
@@ -246,11 +255,10 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
   const auto fraction = is_vit ? module.vision_fraction : module.audio_fraction;
   if (!per_span || spans.has_value() == fraction.has_value()) {
     const bool says_both = spans && fraction;
-    resolution.Complain(ModulePath(module),
-                        !per_span ? fmt::format("{} is missing", keys.per_span)
-                                  : fmt::format("{} of {} and {} is needed",
-                                                says_both ? "only one" : "one", keys.spans,
-                                                keys.fraction));
+    resolution.Complain(ModulePath(module), !per_span ? fmt::format("{} is missing", keys.per_span)
+                                                      : fmt::format("{} of {} and {} is needed",
+                                                                    says_both ? "only one" : "one",
+                                                                    keys.spans, keys.fraction));
     return {};
   }
   const std::int64_t merged = module.model.pixel_shuffle * module.model.pixel_shuffle;
@@ -272,7 +280,8 @@ void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
   WorkloadSpec& workload = resolution.spec.workload;
   const std::int64_t per_round = workload.microbatch_size * decoder.layout.dp.value_or(1);
   if (!workload.global_batch && !workload.num_microbatches) {
-    resolution.Complain("workload", "global_batch is missing", "give global_batch or num_microbatches");
+    resolution.Complain("workload", "global_batch is missing",
+                        "give global_batch or num_microbatches");
     return;
   }
   if (!workload.global_batch) {
@@ -288,11 +297,11 @@ void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
   }
   const std::int64_t num_microbatches = *workload.global_batch / per_round;
   if (workload.num_microbatches && *workload.num_microbatches != num_microbatches) {
-    resolution.Complain("workload.num_microbatches",
-                        fmt::format("{} microbatches, but global_batch {} makes {}",
-                                    *workload.num_microbatches, *workload.global_batch,
-                                    num_microbatches),
-                        "leave one of them out");
+    resolution.Complain(
+        "workload.num_microbatches",
+        fmt::format("{} microbatches, but global_batch {} makes {}", *workload.num_microbatches,
+                    *workload.global_batch, num_microbatches),
+        "leave one of them out");
   }
   if (!workload.num_microbatches) resolution.derived.insert("workload.num_microbatches");
   workload.num_microbatches = num_microbatches;
@@ -302,8 +311,9 @@ void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
                         fmt::format("allowed: up to {}", kMaxMicrobatches));
   }
   if (*workload.global_batch > kMaxStepTokens / workload.sequence_length) {
-    resolution.Complain("workload", "a step has too many tokens",
-                        fmt::format("allowed: global_batch x sequence_length up to {}", kMaxStepTokens));
+    resolution.Complain(
+        "workload", "a step has too many tokens",
+        fmt::format("allowed: global_batch x sequence_length up to {}", kMaxStepTokens));
   }
 }
 
@@ -311,13 +321,15 @@ void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placem
                  const std::vector<EncoderTokens>& tokens) {
   const WorkloadSpec& workload = resolution.spec.workload;
   const LayoutSpec& llm = decoder.layout;
-  // Each cp rank has two slices of the sequence (zigzag), each of which sequence parallelism splits.
+  // Each cp rank has two slices of the sequence (zigzag), each of which sequence parallelism
+  // splits.
   const std::int64_t pieces =
       (llm.cp > 1 ? 2 * llm.cp : 1) * (decoder.settings.sequence_parallel ? llm.tp : 1);
   if (workload.sequence_length % pieces != 0) {
-    resolution.Complain("workload.sequence_length",
-                        fmt::format("{} is no multiple of {}: cp {} and tp {} of {} cut it",
-                                    workload.sequence_length, pieces, llm.cp, llm.tp, decoder.name));
+    resolution.Complain(
+        "workload.sequence_length",
+        fmt::format("{} is no multiple of {}: cp {} and tp {} of {} cut it",
+                    workload.sequence_length, pieces, llm.cp, llm.tp, decoder.name));
   }
   std::int64_t llm_tokens = 0;
   const std::vector<ModuleSpec>& modules = resolution.spec.modules;
@@ -343,11 +355,11 @@ void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placem
                                               : workload.microbatch_size * llm.dp.value_or(1);
     const std::int64_t spans = samples * tokens[index].spans_per_sample;
     if (spans < own.dp.value_or(1)) {
-      resolution.Complain(ModulePath(module, "layout.dp"),
-                          fmt::format("{} is more than the {} images or clips of {}",
-                                      own.dp.value_or(1), spans,
-                                      is_colocated ? "a step" : "a round of microbatches"),
-                          "use a smaller dp, or a larger batch");
+      resolution.Complain(
+          ModulePath(module, "layout.dp"),
+          fmt::format("{} is more than the {} images or clips of {}", own.dp.value_or(1), spans,
+                      is_colocated ? "a step" : "a round of microbatches"),
+          "use a smaller dp, or a larger batch");
     }
   }
   if (llm_tokens > workload.sequence_length) {

@@ -68,7 +68,8 @@ bool ResolveSingleGroup(Resolution& resolution, topology::NodeGroup& group) {
 bool ResolveCluster(Resolution& resolution) {
   ScenarioSpec& spec = resolution.spec;
   if (spec.cluster.node_groups.empty()) {
-    resolution.Complain("cluster.node_groups", "is missing: a cluster needs at least one node group");
+    resolution.Complain("cluster.node_groups",
+                        "is missing: a cluster needs at least one node group");
     return false;
   }
   topology::NodeGroup& first = spec.cluster.node_groups.front();
@@ -96,10 +97,10 @@ bool ResolveCluster(Resolution& resolution) {
     resolution.derived.insert("num_gpus");
   }
   if (*spec.num_gpus <= room) return true;
-  resolution.Complain(spec.nodes ? "num_gpus" : "cluster",
-                      fmt::format("{} GPUs are asked for, but the cluster has {}", *spec.num_gpus,
-                                  room),
-                      "give more `nodes`, or smaller layouts");
+  resolution.Complain(
+      spec.nodes ? "num_gpus" : "cluster",
+      fmt::format("{} GPUs are asked for, but the cluster has {}", *spec.num_gpus, room),
+      "give more `nodes`, or smaller layouts");
   return false;
 }
 
@@ -124,8 +125,9 @@ bool ResolveLayout(Resolution& resolution, ModuleSpec& module) {
                    : EndOfRoom(resolution.spec, layout.first_rank) - layout.first_rank;
     if (room <= 0 || room % per_copy != 0) {
       resolution.Complain(
-          path, fmt::format("tp {} x cp {} x pp {} = {} does not divide the module's {} ranks",
-                            layout.tp, layout.cp, layout.pp, per_copy, std::max<std::int64_t>(room, 0)),
+          path,
+          fmt::format("tp {} x cp {} x pp {} = {} does not divide the module's {} ranks", layout.tp,
+                      layout.cp, layout.pp, per_copy, std::max<std::int64_t>(room, 0)),
           "give dp, or other degrees or `nodes`");
       return false;
     }
@@ -134,11 +136,11 @@ bool ResolveLayout(Resolution& resolution, ModuleSpec& module) {
   }
   const std::int64_t ranks = *layout.dp * per_copy;
   if (layout.num_ranks && *layout.num_ranks != ranks) {
-    resolution.Complain(JoinPath(path, "num_ranks"),
-                        fmt::format("{} is not tp {} x cp {} x pp {} x dp {} = {}",
-                                    *layout.num_ranks, layout.tp, layout.cp, layout.pp, *layout.dp,
-                                    ranks),
-                        "leave num_ranks or dp out");
+    resolution.Complain(
+        JoinPath(path, "num_ranks"),
+        fmt::format("{} is not tp {} x cp {} x pp {} x dp {} = {}", *layout.num_ranks, layout.tp,
+                    layout.cp, layout.pp, *layout.dp, ranks),
+        "leave num_ranks or dp out");
     return false;
   }
   if (!layout.num_ranks) resolution.derived.insert(JoinPath(path, "num_ranks"));
@@ -156,23 +158,23 @@ void CheckTiling(Resolution& resolution) {
   for (const ModuleSpec& module : resolution.spec.modules) {
     if (!module.inherits_layout) modules.push_back(&module);
   }
-  std::ranges::stable_sort(modules, {}, [](const ModuleSpec* module) {
-    return RangeOf(*module).begin;
-  });
+  std::ranges::stable_sort(modules, {},
+                           [](const ModuleSpec* module) { return RangeOf(*module).begin; });
   const std::int64_t world = *resolution.spec.num_gpus;
   std::int64_t covered = 0;
   for (const ModuleSpec* module : modules) {
     const RankRange range = RangeOf(*module);
     const std::string path = ModulePath(*module, "layout");
     if (range.begin > covered) {
-      resolution.Complain(path, fmt::format("ranks {} belong to no module",
-                                            ToText({covered, range.begin})),
-                          "layouts must cover all ranks; change first_rank or dp");
+      resolution.Complain(
+          path, fmt::format("ranks {} belong to no module", ToText({covered, range.begin})),
+          "layouts must cover all ranks; change first_rank or dp");
     }
     if (range.end > world) {
-      resolution.Complain(path, fmt::format("ranks {} are asked for, but the job has {} GPUs",
-                                            ToText(range), world),
-                          "give smaller degrees or more `nodes`");
+      resolution.Complain(
+          path,
+          fmt::format("ranks {} are asked for, but the job has {} GPUs", ToText(range), world),
+          "give smaller degrees or more `nodes`");
     }
     covered = std::max(covered, range.end);
   }
@@ -192,19 +194,22 @@ std::optional<plan::Placement> PlacementOf(Resolution& resolution, const ModuleS
   const RankRange theirs = RangeOf(decoder);
   if (ours == theirs) return plan::Placement::kColocated;
   if (ours.end <= theirs.begin || theirs.end <= ours.begin) return plan::Placement::kNonColocated;
-  resolution.Complain(ModulePath(encoder, "layout"),
-                      fmt::format("{} and {} overlap in part", NameAndRange(encoder),
-                                  NameAndRange(decoder)),
-                      "use the same ranks (colocated), ranks apart (non-colocated), or "
-                      "`layout: inherit` (homogeneous)");
+  resolution.Complain(
+      ModulePath(encoder, "layout"),
+      fmt::format("{} and {} overlap in part", NameAndRange(encoder), NameAndRange(decoder)),
+      "use the same ranks (colocated), ranks apart (non-colocated), or "
+      "`layout: inherit` (homogeneous)");
   return std::nullopt;
 }
 
 std::string_view PlacementText(plan::Placement placement) {
   switch (placement) {
-    case plan::Placement::kHomogeneous: return "homogeneous";
-    case plan::Placement::kColocated: return "colocated";
-    case plan::Placement::kNonColocated: return "non-colocated";
+    case plan::Placement::kHomogeneous:
+      return "homogeneous";
+    case plan::Placement::kColocated:
+      return "colocated";
+    case plan::Placement::kNonColocated:
+      return "non-colocated";
   }
   return {};
 }
@@ -266,11 +271,11 @@ plan::Placement ResolvePlacement(Resolution& resolution, const ModuleSpec& decod
     const auto own = PlacementOf(resolution, encoder, decoder);
     if (!own) return plan::Placement::kHomogeneous;
     if (placement && *own != *placement) {
-      resolution.Complain(ModulePath(encoder, "layout"),
-                          fmt::format("{} is {}, but {} is {}: mixtures are known but not built yet",
-                                      encoder.name, PlacementText(*own), first->name,
-                                      PlacementText(*placement)),
-                          "place all encoders in one way");
+      resolution.Complain(
+          ModulePath(encoder, "layout"),
+          fmt::format("{} is {}, but {} is {}: mixtures are known but not built yet", encoder.name,
+                      PlacementText(*own), first->name, PlacementText(*placement)),
+          "place all encoders in one way");
       return plan::Placement::kHomogeneous;
     }
     placement = own;

@@ -115,8 +115,8 @@ bool Sources::FindFile(const std::string& name, FileKind kind, const Origin& nam
     found = {shipped->path, shipped->label};
     return true;
   }
-  const char* const what = kind == FileKind::kModel     ? "model"
-                           : kind == FileKind::kCluster ? "cluster"
+  const char* const what = kind == FileKind::kModel      ? "model"
+                           : kind == FileKind::kCluster  ? "cluster"
                            : kind == FileKind::kScenario ? "scenario"
                                                          : "profile";
   diagnostics_.Add(named_by, key_path, fmt::format("there is no {} named {}", what, name),
@@ -142,8 +142,9 @@ bool Sources::Extend(Node& node, FileKind kind, const std::string& key_path,
   chain.push_back(found.label);
   if (is_loop || chain.size() > kMaxChain) {
     diagnostics_.Add(name.origin, key_path,
-                     fmt::format("{}: {}", is_loop ? "files extend each other in a loop"
-                                                   : "the chain of files is too long",
+                     fmt::format("{}: {}",
+                                 is_loop ? "files extend each other in a loop"
+                                         : "the chain of files is too long",
                                  fmt::join(chain, " -> ")));
     return false;
   }

@@ -21,8 +21,8 @@ bool IsPlainSafe(std::string_view text) {
   if (text.empty() || text.front() == ' ' || text.back() == ' ') return false;
   const auto is_safe = [](char symbol) {
     return (symbol >= 'a' && symbol <= 'z') || (symbol >= 'A' && symbol <= 'Z') ||
-           (symbol >= '0' && symbol <= '9') || std::string_view(" _./+()-").find(symbol) !=
-                                                   std::string_view::npos;
+           (symbol >= '0' && symbol <= '9') ||
+           std::string_view(" _./+()-").find(symbol) != std::string_view::npos;
   };
   const bool starts_well = text.front() != '-' && text.front() != '.';
   return starts_well && std::ranges::all_of(text, is_safe) && text != "null" && text != "true" &&
@@ -59,9 +59,8 @@ std::string KeyText(const std::string& key) { return IsPlainSafe(key) ? key : Qu
 // What fits in one line: single values, lists of them, and maps of a value and its source.
 bool IsInline(const Node& node) {
   if (node.is_list()) {
-    return std::ranges::all_of(node.items, [](const Node& item) {
-      return item.is_scalar() && item.text.size() < 24;
-    });
+    return std::ranges::all_of(
+        node.items, [](const Node& item) { return item.is_scalar() && item.text.size() < 24; });
   }
   if (node.is_map()) {
     return node.entries.empty() ||

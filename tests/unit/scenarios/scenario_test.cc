@@ -84,8 +84,9 @@ TEST(ScenarioTest, AllMistakesComeAtOnceInTheOrderOfTheirPlaces) {
   EXPECT_EQ(text.substr(0, text.find('\n')), "test.yaml:2:1: error: nodez: unknown key");
   EXPECT_THAT(text, HasSubstr("test.yaml:7:18: error: modules.llm.layout.tp: 6 does not divide "
                               "num_heads 32\n  hint: use 1, 2, 4, 8, 16 or 32"));
-  EXPECT_THAT(text, HasSubstr("test.yaml:8:16: error: modules.llm.recompute: unknown value \"ful\"\n"
-                              "  hint: did you mean full?"));
+  EXPECT_THAT(text,
+              HasSubstr("test.yaml:8:16: error: modules.llm.recompute: unknown value \"ful\"\n"
+                        "  hint: did you mean full?"));
   EXPECT_LT(text.find("test.yaml:7"), text.find("test.yaml:8"));
 }
 

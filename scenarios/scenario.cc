@@ -19,6 +19,16 @@ namespace {
 
 using namespace internal;
 
+// Whether a value, or the map or list it lies in, was filled in.
+bool IsDerived(const Resolution& resolution, std::string_view path) {
+  while (!resolution.derived.contains(std::string(path))) {
+    const std::size_t dot = path.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    path = path.substr(0, dot);
+  }
+  return true;
+}
+
 // Gives every value of the effective tree the place it was written at.
 void Annotate(Node& node, const std::string& path, const Resolution& resolution) {
   for (Node::Entry& entry : node.entries) {
@@ -32,7 +42,7 @@ void Annotate(Node& node, const std::string& path, const Resolution& resolution)
   const bool is_written = place.is_exact ? !place.node->is_null() : place.node->is_scalar();
   if (is_written) {
     node.origin = place.node->origin;
-  } else if (resolution.derived.contains(path)) {
+  } else if (IsDerived(resolution, path)) {
     node.origin = {Origin::Kind::kDerived, {}, 0, 0};
   }
 }
@@ -130,6 +140,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   Reader reader(root, "", diagnostics);
   Fields(reader, spec);
   reader.Finish();
+  if (!root.is_map()) diagnostics.Throw();
   if (spec.name.empty()) spec.name = default_name;
 
   Resolution resolution{spec, root, diagnostics, {"name"}};

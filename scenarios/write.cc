@@ -14,7 +14,7 @@ Node DefaultTree() {
   fresh.modules.emplace_back().name = "*";
   fresh.cluster.node_groups.emplace_back().name = "*";
   Node tree;
-  Recorder recorder(tree);
+  Recorder recorder(tree, Recorder::Keys::kOptional);
   Fields(recorder, fresh);
   return tree;
 }

@@ -68,8 +68,6 @@ class Archive {
                      std::string_view doc) = 0;
   virtual void List(std::string_view key, const Items& items, std::string_view doc) = 0;
 
-  // A title for the keys that follow, in the reference.
-  virtual void Section(std::string_view title) { static_cast<void>(title); }
   // A key that is known but not built yet: the reader refuses it and says so.
   virtual void NotBuilt(std::string_view key, std::string_view doc) = 0;
 };

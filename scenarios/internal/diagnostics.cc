@@ -61,11 +61,43 @@ void Diagnostics::AddFile(std::string file, std::string message, std::string hin
   Add(origin, {}, message, std::move(hint));
 }
 
+void Diagnostics::AddError(const Origin& origin, std::string_view path, std::string_view text) {
+  constexpr std::string_view kHint = "  hint: ";
+  constexpr std::string_view kError = "error: ";
+  std::string message;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    std::string_view line = text.substr(start, end - start);
+    start = end + 1;
+    if (line.starts_with(kHint)) {
+      Add(origin, path, message, std::string(line.substr(kHint.size())));
+      message.clear();
+      continue;
+    }
+    if (!message.empty()) Add(origin, path, message);
+    // Our own place is better than the one it may name.
+    const std::size_t error = line.find(kError);
+    if (error != std::string_view::npos) line.remove_prefix(error + kError.size());
+    message = line;
+  }
+  if (!message.empty()) Add(origin, path, message);
+}
+
+void Diagnostics::Take(Diagnostics&& other) {
+  for (Entry& entry : other.entries_) {
+    if (entries_.size() >= kMaxEntries) return;
+    entry.file_order = FileOrder(entry.diagnostic.file);
+    entries_.push_back(std::move(entry));
+  }
+}
+
 bool Diagnostics::HasAt(std::string_view path) const {
+  if (entries_.size() >= kMaxEntries) return true;  // it may be among those left out
   return std::ranges::find(entries_, path, &Entry::path) != entries_.end();
 }
 
 bool Diagnostics::HasUnder(std::string_view path) const {
+  if (entries_.size() >= kMaxEntries) return true;
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     if (!entry.path.starts_with(path)) return false;
     return path.empty() || entry.path.size() == path.size() || entry.path[path.size()] == '.';

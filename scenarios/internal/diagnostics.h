@@ -23,6 +23,12 @@ class Diagnostics {
   // A mistake of a file as a whole.
   void AddFile(std::string file, std::string message, std::string hint = {});
 
+  // The texts of an error of another folder, which may name several mistakes with hints, one a
+  // line.
+  void AddError(const Origin& origin, std::string_view path, std::string_view text);
+  // Those of another collection, after our own.
+  void Take(Diagnostics&& other);
+
   bool empty() const { return entries_.empty(); }
   // Whether a mistake is about `path` itself; about it or a key below it.
   bool HasAt(std::string_view path) const;
@@ -46,7 +52,7 @@ class Diagnostics {
   std::vector<Entry> entries_;
 };
 
-// "use one of a, b, c" and what was probably meant.
+// What was probably meant, and all that is allowed.
 std::string NamesHint(std::string_view name, const std::vector<std::string>& allowed);
 
 }  // namespace isthmus::scenarios::internal

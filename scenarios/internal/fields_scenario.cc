@@ -116,7 +116,6 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
   StructField(archive, "schedule", scenario.schedule, "order of work");
   StructField(archive, "optimizer", scenario.optimizer, "gradients, parameters, optimizer state");
   StructField(archive, "step", scenario.step, "what is simulated");
-  archive.NotBuilt("faults", "write `cluster.faults`");
 }
 
 }  // namespace isthmus::scenarios::internal

@@ -185,6 +185,18 @@ std::optional<std::size_t> FindBinary(std::string_view content) {
   return std::nullopt;
 }
 
+// Whether line `line` (from 0) starts with blanks that hold a tab.
+bool IsIndentedByTab(std::string_view content, int line) {
+  std::size_t start = 0;
+  for (int passed = 0; passed < line; ++passed) {
+    start = content.find('\n', start);
+    if (start == std::string_view::npos) return false;
+    ++start;
+  }
+  const std::size_t text = std::min(content.find_first_not_of(" \t", start), content.size());
+  return content.substr(start, text - start).find('\t') != std::string_view::npos;
+}
+
 Origin OriginOfByte(std::string_view content, std::size_t position, const std::string& label) {
   const std::string_view before = content.substr(0, position);
   const auto line = std::ranges::count(before, '\n');
@@ -223,9 +235,14 @@ Node ParseYaml(std::string_view content, const std::string& label, Diagnostics& 
     // Already in the diagnostics.
   } catch (const YAML::Exception& error) {
     const bool has_place = !error.mark.is_null();
+    const std::size_t text_end = content.find_last_not_of(" \t\r\n") + 1;
+    const bool is_at_end = has_place && static_cast<std::size_t>(error.mark.pos) >= text_end;
     diagnostics.Add(has_place ? builder.At(error.mark) : Origin{Origin::Kind::kFile, label, 0, 0},
                     {}, fmt::format("not valid YAML: {}", error.msg),
-                    "if the file ends here, it may be cut off");
+                    is_at_end ? "the file seems to be cut off"
+                    : has_place && IsIndentedByTab(content, error.mark.line)
+                        ? "indent with blanks, not with tabs"
+                        : "");
   }
   return {};
 }

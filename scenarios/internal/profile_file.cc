@@ -54,10 +54,12 @@ class ProfileReader {
                                      OptionalText(*header, "date"), label);
     if (parameters != nullptr && parameters->is_map()) {
       for (const Node::Entry& entry : parameters->entries) {
+        const auto parameter = ReadParameter(entry.value, entry.key);
+        if (!parameter) continue;
         try {
-          builder.Set(entry.key, ReadParameter(entry.value, entry.key));
+          builder.Set(entry.key, *parameter);
         } catch (const base::Error& error) {
-          diagnostics_.Add(entry.origin, {}, error.what());
+          diagnostics_.AddError(entry.origin, {}, error.what());
         }
       }
     } else if (parameters != nullptr && !parameters->is_null()) {
@@ -93,7 +95,8 @@ class ProfileReader {
     return Sources::Found{found->path, found->label};
   }
 
-  Parameter ReadParameter(const Node& node, const std::string& key) {
+  // Nothing, with a diagnostic, if it is not complete.
+  std::optional<Parameter> ReadParameter(const Node& node, const std::string& key) {
     Parameter parameter;
     parameter.origin = node.origin.Text();
     if (!node.is_map()) {
@@ -101,7 +104,7 @@ class ProfileReader {
                        fmt::format("found {}, expected a map of value, unit, mark "
                                    "and source",
                                    KindText(node.kind)));
-      return parameter;
+      return std::nullopt;
     }
     CheckKeys(node, key, {"value", "unit", "mark", "source", "residual"});
     parameter.value = NumberOf(node, "value", key);
@@ -124,7 +127,8 @@ class ProfileReader {
           NumberOf(*residual, "median", path), NumberOf(*residual, "p90", path),
           static_cast<std::int64_t>(std::clamp(NumberOf(*residual, "rows", path), 0.0, 1e15))};
     }
-    return parameter;
+    const bool is_complete = !parameter.unit.empty() && !parameter.source.empty() && parsed;
+    return is_complete ? std::optional(parameter) : std::nullopt;
   }
 
   void CheckKeys(const Node& map, const std::string& path,

@@ -41,7 +41,7 @@ void Reader::Value(std::string_view key, Scalar scalar, Presence presence, std::
   const std::string path = JoinPath(path_, key);
   if (const Node* value = Take(key)) {
     ReadScalar(*value, path, scalar);
-  } else if (presence == Presence::kRequired) {
+  } else if (presence == Presence::kRequired && node_.is_map()) {
     diagnostics_.Add(node_.origin, path, "is missing", fmt::format("type: {}", scalar.type));
   }
 }
@@ -65,7 +65,7 @@ void Reader::Values(std::string_view key, std::size_t,
 void Reader::Struct(std::string_view key, const Body& body, bool* set, std::string_view) {
   const Node* value = Take(key);
   if (set != nullptr) *set = value != nullptr;
-  if (value == nullptr && set != nullptr) return;
+  if (value == nullptr && (set != nullptr || !node_.is_map())) return;
   // Read even when absent: the keys it must have are then reported as missing.
   Node absent = Node::Map(node_.origin);
   Reader reader(value != nullptr ? *value : absent, JoinPath(path_, key), diagnostics_);

@@ -33,7 +33,8 @@ Node ScalarNode(const Scalar& scalar, const std::string& text) {
 
 }  // namespace
 
-void Recorder::Value(std::string_view key, Scalar scalar, Presence, std::string_view) {
+void Recorder::Value(std::string_view key, Scalar scalar, Presence presence, std::string_view) {
+  if (keys_ == Keys::kOptional && presence == Presence::kRequired) return;
   const auto text = scalar.print();
   if (text) node_.At(key, {}) = ScalarNode(scalar, *text);
 }
@@ -54,7 +55,7 @@ void Recorder::Values(std::string_view key, std::size_t size,
 void Recorder::Struct(std::string_view key, const Body& body, bool* set, std::string_view) {
   if (set != nullptr && !*set) return;
   Node inner;
-  Recorder recorder(inner);
+  Recorder recorder(inner, keys_);
   body(recorder);
   node_.At(key, {}) = std::move(inner);
 }
@@ -72,7 +73,7 @@ void Recorder::Named(std::string_view key, const Items& items, std::string_view,
   if (items.names.empty()) return;
   Node map = Node::Map();
   for (std::size_t index = 0; index < items.names.size(); ++index) {
-    Recorder recorder(map.At(items.names[index], {}));
+    Recorder recorder(map.At(items.names[index], {}), keys_);
     items.visit(index, recorder);
   }
   node_.At(key, {}) = std::move(map);
@@ -84,7 +85,7 @@ void Recorder::List(std::string_view key, const Items& items, std::string_view) 
   list.kind = Node::Kind::kList;
   for (std::size_t index = 0; index < items.names.size(); ++index) {
     list.items.emplace_back();
-    Recorder recorder(list.items.back());
+    Recorder recorder(list.items.back(), keys_);
     items.visit(index, recorder);
   }
   node_.At(key, {}) = std::move(list);

@@ -14,7 +14,11 @@ namespace isthmus::scenarios::internal {
 // outlive the recorder. The struct is only read.
 class Recorder : public Archive {
  public:
-  explicit Recorder(Node& node) : node_(node) { node_.kind = Node::Kind::kMap; }
+  // Which keys are recorded: all, or those that a file may leave out, for the tree of defaults.
+  enum class Keys { kAll, kOptional };
+  explicit Recorder(Node& node, Keys keys = Keys::kAll) : node_(node), keys_(keys) {
+    node_.kind = Node::Kind::kMap;
+  }
 
   void Value(std::string_view key, Scalar scalar, Presence presence, std::string_view doc) override;
   void Values(std::string_view key, std::size_t size,
@@ -30,6 +34,7 @@ class Recorder : public Archive {
 
  private:
   Node& node_;
+  Keys keys_;
 };
 
 // What `tree` says beyond `defaults`: values equal to their default are taken out, maps that get

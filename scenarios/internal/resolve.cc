@@ -149,7 +149,8 @@ void CheckCluster(Resolution& resolution) {
     const topology::Cluster cluster(resolution.spec.cluster);
     static_cast<void>(cluster);
   } catch (const base::Error& error) {
-    resolution.Complain("cluster", error.what());
+    const Place place = Locate(resolution.root, "cluster");
+    resolution.diagnostics.AddError(place.key_origin, {}, error.what());
   }
 }
 
@@ -215,7 +216,9 @@ const ModuleSpec* FindDecoder(Resolution& resolution) {
     decoder = &module;
   }
   if (decoder == nullptr) {
-    resolution.Complain("modules", "there is no decoder", "one module's model must be a decoder");
+    resolution.Complain("modules",
+                        resolution.spec.modules.empty() ? "is missing" : "there is no decoder",
+                        "one module's model must be a decoder");
   }
   return decoder;
 }
@@ -254,7 +257,7 @@ plan::Job ResolveJob(Resolution& resolution) {
   ScenarioSpec& spec = resolution.spec;
   for (const ModuleSpec& module : spec.modules) {
     const std::string path = ModulePath(module, "model");
-    if (!resolution.is_given(path) && resolution.is_sound(ModulePath(module))) {
+    if (!resolution.is_given(path) && resolution.is_sound(path)) {
       resolution.Complain(path, "is missing", "name a file of scenarios/models/, or give its keys");
     }
   }

@@ -24,7 +24,10 @@ struct Resolution {
     diagnostics.AddAt(root, path, message, std::move(hint));
   }
   bool is_sound(std::string_view path) const { return !diagnostics.HasUnder(path); }
-  bool is_given(std::string_view path) const { return Locate(root, path).is_exact; }
+  bool is_given(std::string_view path) const {
+    const Place place = Locate(root, path);
+    return place.is_exact && !place.node->is_null();
+  }
 };
 
 // "modules.NAME.key"; the module alone without a key.

@@ -325,7 +325,8 @@ void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placem
   // splits.
   const std::int64_t pieces =
       (llm.cp > 1 ? 2 * llm.cp : 1) * (decoder.settings.sequence_parallel ? llm.tp : 1);
-  if (workload.sequence_length % pieces != 0) {
+  const bool is_cut_soundly = resolution.is_sound(ModulePath(decoder, "layout"));
+  if (is_cut_soundly && workload.sequence_length % pieces != 0) {
     resolution.Complain(
         "workload.sequence_length",
         fmt::format("{} is no multiple of {}: cp {} and tp {} of {} cut it",
@@ -349,7 +350,8 @@ void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placem
                                       span, cuts, own.tp, cp),
                           "use `sequence_parallel: false`, or smaller degrees");
     }
-    if (module.inherits_layout || tokens[index].spans_per_sample == 0) continue;
+    const bool is_laid_out = resolution.is_sound(ModulePath(module, "layout"));
+    if (module.inherits_layout || !is_laid_out || tokens[index].spans_per_sample == 0) continue;
     const bool is_colocated = placement == plan::Placement::kColocated;
     const std::int64_t samples = is_colocated ? workload.global_batch.value_or(1)
                                               : workload.microbatch_size * llm.dp.value_or(1);

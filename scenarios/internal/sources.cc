@@ -22,9 +22,10 @@ constexpr std::size_t kMaxChain = 16;
 constexpr std::ptrdiff_t kMaxDots = 16;
 constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 20U;
 
+// Names have no ending and may lead into subfolders: examples/gpt-8gpu.
 bool IsPath(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(".yaml") ||
-         name.ends_with(".yml");
+  return name.starts_with('/') || name.starts_with("./") || name.starts_with("../") ||
+         name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
 // Why a path is no file to read; nothing if it is one.
@@ -73,15 +74,19 @@ Node Sources::ReadOne(const fs::path& path, const std::string& label) {
   }
   try {
     const std::string content = base::ReadFile(path, base::Bytes(kMaxFileBytes));
-    if (content.find_first_not_of(" \t\r\n") == std::string::npos) {
-      diagnostics_.AddFile(label, "the file is empty");
-      return {};
-    }
-    return ParseYaml(content, label, diagnostics_);
+    return Parse(content, label);
   } catch (const base::Error& error) {
     diagnostics_.AddFile(label, error.what());
     return {};
   }
+}
+
+Node Sources::Parse(std::string_view content, const std::string& label) {
+  Diagnostics found;
+  Node root = ParseYaml(content, label, found);
+  if (root.is_null() && found.empty()) found.AddFile(label, "the file is empty");
+  diagnostics_.Take(std::move(found));
+  return root;
 }
 
 Node Sources::ReadFile(const fs::path& path) {
@@ -93,7 +98,7 @@ Node Sources::ReadFile(const fs::path& path) {
 
 Node Sources::ReadText(std::string_view text, const std::string& label, const fs::path& folder) {
   folder_of_label_[label] = folder;
-  Node root = ParseYaml(text, label, diagnostics_);
+  Node root = Parse(text, label);
   failed_ = root.is_null() || !Extend(root, FileKind::kScenario, "extends", {label});
   return root;
 }
@@ -176,7 +181,7 @@ Node* Sources::Descend(Node& node, const std::string& path, const std::string& k
     const Place item = Locate(node, key);
     if (item.is_exact) return &node.items[static_cast<std::size_t>(item.node - node.items.data())];
     diagnostics_.Add(origin, {}, fmt::format("{} has no item {}", path, key),
-                     fmt::format("it has {} items, from 0", node.items.size()));
+                     fmt::format("it has {} items, counted from 0", node.items.size()));
     return nullptr;
   }
   if (!node.is_map()) node = Node::Map(origin);

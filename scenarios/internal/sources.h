@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/internal/diagnostics.h"
@@ -48,6 +49,7 @@ class Sources {
   Node ReadOne(const std::filesystem::path& path, const std::string& label);
 
  private:
+  Node Parse(std::string_view content, const std::string& label);
   // Resolves `extends` of `node` (a map), which files in `chain` lead to; `key_path` is where
   // messages say the name stands.
   // False, with a diagnostic, if that can't be done.

@@ -90,6 +90,170 @@ TEST(ScenarioTest, AllMistakesComeAtOnceInTheOrderOfTheirPlaces) {
   EXPECT_LT(text.find("test.yaml:7"), text.find("test.yaml:8"));
 }
 
+TEST(ScenarioTest, EveryShippedScenarioLoadsAndShowsItself) {
+  const SearchPaths search = DefaultSearchPaths();
+  const std::vector<std::string> names = ShippedNames(FileKind::kScenario, search);
+  EXPECT_GE(names.size(), 8U);
+  for (const std::string& name : names) {
+    const Scenario scenario = LoadScenario(FindShipped(FileKind::kScenario, name, search)->path);
+    EXPECT_EQ(ParseScenario(ShowScenario(scenario), "shown.yaml").hash, scenario.hash) << name;
+  }
+}
+
+Scenario LoadShipped(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  return LoadScenario(FindShipped(FileKind::kScenario, name, DefaultSearchPaths())->path,
+                      overrides);
+}
+
+TEST(ScenarioTest, PlacementFollowsFromRanks) {
+  EXPECT_EQ(LoadShipped("quickstart").job.placement, plan::Placement::kColocated);
+  EXPECT_EQ(LoadShipped("examples/llava-8gpu-homogeneous").job.placement,
+            plan::Placement::kHomogeneous);
+  const Scenario apart = LoadShipped("examples/llava-16gpu-noncolocated");
+  EXPECT_EQ(apart.job.placement, plan::Placement::kNonColocated);
+  EXPECT_EQ(apart.job.modules[1].layout->first_rank, 8);
+}
+
+TEST(ScenarioTest, AnInheritedLayoutIsAbsentFromTheJob) {
+  const Scenario scenario = LoadShipped("examples/llava-8gpu-homogeneous");
+  EXPECT_FALSE(scenario.job.modules[0].layout.has_value());
+  EXPECT_TRUE(scenario.job.modules[1].layout.has_value());
+}
+
+TEST(ScenarioTest, TheScaleScenarioHasTheFiguresOfItsName) {
+  const Scenario scenario = LoadShipped("scale/vlm-120b-4096");
+  EXPECT_EQ(scenario.job.num_ranks, 4096);                       // 256 + 3,840
+  EXPECT_EQ(scenario.job.modules[0].layout->num_ranks(), 256);   // 8 x 32
+  EXPECT_EQ(scenario.job.modules[1].layout->num_ranks(), 3840);  // 8 x 3 x 160
+  EXPECT_EQ(scenario.job.workload.global_batch, 5120);           // 160 copies x 32 microbatches
+  EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 4096);    // half of 8,192
+  EXPECT_EQ(scenario.job.modules[0].span_tokens, 1024);          // one image
+  EXPECT_EQ(scenario.cluster.node_groups[0].num_nodes, 512);
+  // Assumed dimensions are told.
+  EXPECT_THAT(scenario.assumptions, ::testing::Contains(HasSubstr("llm-120b")));
+}
+
+TEST(ScenarioTest, OneOfBatchAndMicrobatchesIsEnough) {
+  const Scenario scenario = LoadShipped("scale/gpt3-175b-1024");
+  EXPECT_EQ(scenario.job.workload.global_batch, 1536);  // 96 x dp 16 x 1
+  EXPECT_EQ(LoadShipped("quickstart", {"workload.global_batch=~", "workload.num_microbatches=3"})
+                .job.workload.global_batch,
+            24);  // 3 x dp 2 x 4
+}
+
+TEST(ScenarioTest, DataParallelismIsDerivedFromTheRoomThereIs) {
+  // Ranks 0-7 go to the encoder, which ends where the LLM starts; 8-15 to the LLM.
+  const Scenario scenario =
+      LoadShipped("examples/llava-16gpu-noncolocated",
+                  {"modules.vision.layout.dp=~", "modules.language.layout.dp=~",
+                   "modules.language.layout.tp=2"});
+  EXPECT_EQ(scenario.job.modules[0].layout->dp, 8);
+  EXPECT_EQ(scenario.job.modules[1].layout->dp, 4);
+}
+
+TEST(ScenarioTest, PixelShuffleDividesTokensAtTheLlm) {
+  // 576 tokens of an image, squares of 2 x 2 become one: 144 at the LLM.
+  const Scenario scenario = LoadShipped(
+      "quickstart", {"modules.vision.model.pixel_shuffle=2", "modules.vision.images_per_sample=3"});
+  EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 1728);
+  EXPECT_EQ(scenario.job.modules[0].llm_tokens_per_sample, 432);
+  EXPECT_EQ(scenario.job.modules[0].span_tokens, 576);
+}
+
+TEST(ScenarioTest, EveryEncoderFeedsTheDecoderUnlessToldOtherwise) {
+  const Scenario scenario = LoadShipped("examples/vision-audio-12gpu");
+  ASSERT_EQ(scenario.job.edges.size(), 2U);
+  EXPECT_EQ(scenario.job.edges[0].from, 0);
+  EXPECT_EQ(scenario.job.edges[1].from, 1);
+  EXPECT_EQ(scenario.job.edges[1].to, 2);
+}
+
+TEST(ScenarioTest, AWrittenSpecLoadsAsItself) {
+  ScenarioSpec spec;
+  spec.name = "made";
+  spec.assumptions = {"the batch: not printed, taken as 64"};
+  spec.cluster_preset = "h100-dgx";
+  spec.num_gpus = 16;
+  spec.workload = {.sequence_length = 8192, .global_batch = 64};
+  ModuleSpec& vision = spec.modules.emplace_back();
+  vision.name = "vision";
+  vision.model_preset = "vit-1b";
+  vision.vision_fraction = 0.75;
+  vision.layout.tp = 2;
+  vision.layout.dp = 8;
+  vision.settings.recompute = plan::Recompute::kFull;
+  vision.settings.sequence_parallel = false;
+  ModuleSpec& llm = spec.modules.emplace_back();
+  llm.name = "llm";
+  llm.model.name = "own";
+  llm.model.num_layers = 4;
+  llm.model.hidden = 1024;
+  llm.model.ffn_hidden = 4096;
+  llm.model.num_heads = 16;
+  llm.model.vocab_size = 32000;
+  llm.layout.tp = 4;
+  llm.layout.pp = 2;
+  llm.layout.dp = 2;
+  llm.layout.stage_layers = {3, 1};
+  EXPECT_EQ(WriteScenario(spec),
+            "name: made\n"
+            "assumptions:\n"
+            "  - \"the batch: not printed, taken as 64\"\n"
+            "cluster: h100-dgx\n"
+            "num_gpus: 16\n"
+            "workload:\n"
+            "  sequence_length: 8192\n"
+            "  global_batch: 64\n"
+            "modules:\n"
+            "  vision:\n"
+            "    model: vit-1b\n"
+            "    layout:\n"
+            "      tp: 2\n"
+            "      dp: 8\n"
+            "    vision_fraction: 0.75\n"
+            "    sequence_parallel: false\n"
+            "    recompute: full\n"
+            "  llm:\n"
+            "    model:\n"
+            "      name: own\n"
+            "      kind: decoder\n"
+            "      num_layers: 4\n"
+            "      hidden: 1024\n"
+            "      ffn_hidden: 4096\n"
+            "      num_heads: 16\n"
+            "      vocab_size: 32000\n"
+            "    layout:\n"
+            "      tp: 4\n"
+            "      pp: 2\n"
+            "      dp: 2\n"
+            "      stage_layers: [3, 1]\n");
+  const Scenario scenario = ParseScenario(spec);
+  EXPECT_EQ(scenario.name, "made");
+  EXPECT_EQ(scenario.job.placement, plan::Placement::kColocated);
+  EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 6144);  // 0.75 x 8,192
+  EXPECT_THAT(scenario.assumptions, ::testing::Contains("the batch: not printed, taken as 64"));
+}
+
+TEST(ScenarioTest, ANodeGroupMayBeAnIslandOfItsOwn) {
+  const Scenario scenario = ParseScenario(
+      "cluster:\n"
+      "  extends: h100-dgx\n"
+      "  node_groups:\n"
+      "    dgx: {num_nodes: 1}\n"
+      "    island: {gpu: h100-sxm, num_nodes: 1, gpus_per_node: 4, nics_per_node: 4, source: "
+      "test,\n"
+      "             nvlink_bandwidth: 450 GB/s, nvlink_latency: 250 ns, nic_bandwidth: 50 GB/s,\n"
+      "             nic_latency: 800 ns, pcie_bandwidth: 64 GB/s, pcie_latency: 300 ns}\n"
+      "workload: {sequence_length: 8192, global_batch: 64}\n"
+      "modules:\n"
+      "  llm: {model: llama3-8b, layout: {tp: 4}}\n"
+      "  vision: {model: vit-1b, images_per_sample: 2, layout: {dp: 2, tp: 2, first_rank: 8}}\n",
+      "test.yaml");
+  EXPECT_EQ(scenario.job.num_ranks, 12);
+  EXPECT_EQ(scenario.job.modules[0].layout->dp, 2);  // (8 - 0) / 4
+  EXPECT_EQ(scenario.job.decoder(), 0);
+}
+
 TEST(ScenarioTest, ShippedClustersAreThePresets) {
   for (const std::string& name : topology::PresetNames()) {
     EXPECT_EQ(LoadCluster(name, 3), *topology::FindPreset(name, 3)) << name;

@@ -15,6 +15,7 @@
 #include "base/file_io.h"
 #include "base/random.h"
 #include "tests/support/random_trace.h"
+#include "tests/support/test_folder.h"
 #include "traces/internal/trace_index.h"
 #include "traces/trace_file.h"
 
@@ -124,7 +125,7 @@ void Write(const fs::path& path, const std::string& bytes) {
 }
 
 TEST(TraceReaderFuzz, DamagedFilesAreRefused) {
-  const fs::path path = fs::path(testing::TempDir()) / "fuzz_file.isthmus";
+  const fs::path path = tests::TestFolder() / "fuzz_file.isthmus";
   const std::vector<std::string> corpus = Corpus(path);
   int num_read = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
@@ -140,7 +141,7 @@ TEST(TraceReaderFuzz, DamagedFilesAreRefused) {
 }
 
 TEST(TraceReaderFuzz, DamageBehindTheChecksumIsHarmless) {
-  const fs::path path = fs::path(testing::TempDir()) / "fuzz_block.isthmus";
+  const fs::path path = tests::TestFolder() / "fuzz_block.isthmus";
   const std::vector<std::string> corpus = Corpus(path);
   int num_read = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/random_trace.h"
+#include "tests/support/test_folder.h"
 #include "traces/trace_file.h"
 
 namespace isthmus::traces {
@@ -59,8 +60,7 @@ TEST_P(PerfettoTraceProperty, IsWhatTheViewerExpects) {
   const std::uint64_t seed = GetParam();
   const Trace trace = tests_support::MakeRandomTrace(
       seed, {.num_classes = 5, .num_actions = 400, .skewed_clocks = seed % 2 == 0});
-  const fs::path path =
-      fs::path(testing::TempDir()) / ("random_" + std::to_string(seed) + ".pftrace");
+  const fs::path path = tests::TestFolder() / ("random_" + std::to_string(seed) + ".pftrace");
   Replay(trace, *OpenTraceFile(path));
 
   const ScriptResult result = RunCheck(path);

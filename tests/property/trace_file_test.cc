@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "tests/support/random_trace.h"
+#include "tests/support/test_folder.h"
 
 namespace isthmus::traces {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path TemporaryFolder(const char* name) {
-  fs::path folder = fs::path(testing::TempDir()) / name;
+  fs::path folder = tests::TestFolder() / name;
   fs::remove_all(folder);
   fs::create_directories(folder);
   return folder;

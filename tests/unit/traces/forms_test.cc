@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
+#include "tests/support/test_folder.h"
 #include "tests/unit/traces/small_trace.h"
 #include "traces/trace_file.h"
 
@@ -14,7 +15,7 @@ namespace isthmus::traces {
 namespace {
 
 std::string Written(const char* name) {
-  const auto path = std::filesystem::path(testing::TempDir()) / name;
+  const auto path = tests::TestFolder() / name;
   Replay(SmallTrace(), *OpenTraceFile(path));
   return base::ReadFile(path);
 }
@@ -83,7 +84,7 @@ TEST(CsvWriterTest, WritesTheSmallTrace) {
 }
 
 TEST(CsvWriterTest, QuotesWhatNeedsIt) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "quoted.csv";
+  const auto path = tests::TestFolder() / "quoted.csv";
   Trace trace = SmallTrace();
   trace.events.resize(1);
   trace.header.roles[0].name = "vision, \"small\"";
@@ -115,7 +116,7 @@ TEST(JsonLinesWriterTest, EveryLineIsAnObject) {
 }
 
 TEST(JsonLinesWriterTest, TextThatIsNoUtf8StaysJson) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "bytes.jsonl";
+  const auto path = tests::TestFolder() / "bytes.jsonl";
   Trace trace = SmallTrace();
   trace.header.machine = "node \xFF";
   Replay(trace, *OpenTraceFile(path));

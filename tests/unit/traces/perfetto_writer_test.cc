@@ -7,6 +7,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/test_folder.h"
 #include "tests/unit/traces/small_trace.h"
 
 namespace isthmus::traces::internal {
@@ -16,7 +17,7 @@ using perfetto::TrackEvent;
 using testing::ElementsAre;
 
 std::vector<perfetto::TracePacket> PacketsOf(const Trace& trace) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "perfetto_writer_test.pftrace";
+  const auto path = tests::TestFolder() / "perfetto_writer_test.pftrace";
   {
     PerfettoWriter writer(path);
     Replay(trace, writer);

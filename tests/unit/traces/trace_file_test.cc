@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file_io.h"
 #include "base/random.h"
+#include "tests/support/test_folder.h"
 #include "tests/unit/traces/small_trace.h"
 
 namespace isthmus::traces {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 fs::path Folder() {
-  fs::path folder = fs::path(testing::TempDir()) / "trace_file_test";
+  fs::path folder = tests::TestFolder() / "trace_file_test";
   fs::remove_all(folder);
   fs::create_directories(folder);
   return folder;

@@ -257,7 +257,6 @@ void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const plan::Op& what = here.ops->ops[op];
   ClassState& state = classes_[cls];
   state.posted[op] = true;
-  ++state.num_done;
   ++result_.num_ops;
   result_.times[cls].start_ps[op] = now;
   result_.times[cls].end_ps[op] = now;
@@ -275,6 +274,7 @@ void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   }
   state.pending[op] = left;
   if (left == 0) {
+    ++state.num_done;
     Release(cls, op, now);
     return;
   }
@@ -325,7 +325,9 @@ void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t
   Record({cls, op, inner, times.start_ps[op], times.transfer_end_ps[transfer], now});
   times.transfer_end_ps[transfer] = now;
   ReleaseList(cls, graph.AfterTransfer(transfer));
-  if (--classes_[cls].pending[op] == 0) Release(cls, op, now);
+  if (--classes_[cls].pending[op] > 0) return;
+  ++classes_[cls].num_done;
+  Release(cls, op, now);
 }
 
 void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,
@@ -334,6 +336,7 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
   ClassState& state = classes_[cls];
   result_.times[cls].end_ps[op] = now;
   Record({cls, op, 0, issue, start, now});
+  state.posted[op] = true;
   ++state.num_done;
   ++result_.num_ops;
   if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer)
@@ -391,8 +394,9 @@ void Engine::ExplainDeadlock() {
     result_.deadlock = true;
     result_.blocked_class = cls;
     for (std::uint32_t op = 0; op < role.ops.size(); ++op) {
-      const bool ended = result_.times[cls].end_ps[op] > 0 || state.posted[op];
-      if (!ended) {
+      // An exchange that was posted may still wait for the other side.
+      const bool over = state.posted[op] && (role.ops[op].kind != plan::OpKind::kP2P || state.pending[op] == 0);
+      if (!over) {
         result_.blocked_op = op;
         return;
       }

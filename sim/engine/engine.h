@@ -36,7 +36,7 @@ struct ClassTimes {
 
 struct EngineResult {
   bool deadlock = false;
-  std::uint32_t blocked_class = 0;  // on deadlock: a class and its first op that never ran
+  std::uint32_t blocked_class = 0;  // on deadlock: a class and its first op that never ends
   std::uint32_t blocked_op = 0;
   std::int64_t end_ps = 0;
   std::uint64_t num_ops = 0;

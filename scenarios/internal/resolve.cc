@@ -28,51 +28,6 @@ int IndexOf(const std::vector<ModuleSpec>& modules, std::string_view name) {
   return found == modules.end() ? -1 : static_cast<int>(found - modules.begin());
 }
 
-// Whether a walk along edges from `start` comes back to it.
-bool IsOnCycle(const std::vector<EdgeSpec>& edges, const std::string& start) {
-  std::vector<std::string> reached = {start};
-  for (std::size_t next = 0; next < reached.size(); ++next) {
-    for (const EdgeSpec& edge : edges) {
-      if (edge.from != reached[next]) continue;
-      if (edge.to == start) return true;
-      if (std::ranges::find(reached, edge.to) == reached.end()) reached.push_back(edge.to);
-    }
-  }
-  return false;
-}
-
-// What an edge may join today. `path` is the edge's.
-void CheckEdge(Resolution& resolution, const EdgeSpec& edge, const std::string& path) {
-  const std::vector<ModuleSpec>& modules = resolution.spec.modules;
-  std::vector<std::string> names;
-  for (const ModuleSpec& module : modules) names.push_back(module.name);
-  for (const auto& [key, name] : {std::pair("from", edge.from), std::pair("to", edge.to)}) {
-    if (IndexOf(modules, name) >= 0) continue;
-    resolution.Complain(JoinPath(path, key), fmt::format("there is no module named {}", name),
-                        NamesHint(name, names));
-    return;
-  }
-  if (IsOnCycle(resolution.spec.edges, edge.from) && IsOnCycle(resolution.spec.edges, edge.to)) {
-    resolution.Complain(path, fmt::format("{} -> {} is part of a cycle; modules form a graph "
-                                          "without cycles",
-                                          edge.from, edge.to));
-    return;
-  }
-  const ModuleSpec& from = modules[static_cast<std::size_t>(IndexOf(modules, edge.from))];
-  const ModuleSpec& to = modules[static_cast<std::size_t>(IndexOf(modules, edge.to))];
-  if (from.model.kind == ModuleKind::kDecoder) {
-    resolution.Complain(path,
-                        fmt::format("{} -> {}: a module behind the LLM is known but not built "
-                                    "yet",
-                                    edge.from, edge.to));
-  } else if (to.model.kind != ModuleKind::kDecoder) {
-    resolution.Complain(
-        path,
-        fmt::format("{} -> {}: a chain of encoders is known but not built yet", edge.from, edge.to),
-        "let every encoder feed the decoder");
-  }
-}
-
 plan::Layout ToLayout(const LayoutSpec& spec) {
   plan::Layout layout;
   layout.tp = static_cast<int>(spec.tp);
@@ -198,64 +153,9 @@ void CheckNames(Resolution& resolution) {
   }
 }
 
-}  // namespace
-
-const ModuleSpec* FindDecoder(Resolution& resolution) {
-  const ModuleSpec* decoder = nullptr;
+// What every scenario must have.
+void CheckPresence(Resolution& resolution) {
   for (const ModuleSpec& module : resolution.spec.modules) {
-    if (module.model.kind != ModuleKind::kDecoder) continue;
-    if (decoder != nullptr) {
-      resolution.Complain(
-          ModulePath(module),
-          fmt::format("a second decoder beside {}: two language models are known but "
-                      "not built yet",
-                      decoder->name),
-          "keep one");
-      return nullptr;
-    }
-    decoder = &module;
-  }
-  if (decoder == nullptr) {
-    resolution.Complain("modules",
-                        resolution.spec.modules.empty() ? "is missing" : "there is no decoder",
-                        "one module's model must be a decoder");
-  }
-  return decoder;
-}
-
-void ResolveGraph(Resolution& resolution) {
-  ScenarioSpec& spec = resolution.spec;
-  if (!resolution.is_given("edges")) {
-    for (const ModuleSpec& module : spec.modules) {
-      if (module.model.kind == ModuleKind::kDecoder) continue;
-      for (const ModuleSpec& decoder : spec.modules) {
-        if (decoder.model.kind != ModuleKind::kDecoder) continue;
-        spec.edges.push_back({module.name, decoder.name});
-      }
-    }
-    resolution.derived.insert("edges");
-    return;
-  }
-  for (std::size_t index = 0; index < spec.edges.size(); ++index) {
-    const EdgeSpec& edge = spec.edges[index];
-    const std::string path = fmt::format("edges.{}", index);
-    CheckEdge(resolution, edge, path);
-    for (std::size_t earlier = 0; earlier < index; ++earlier) {
-      if (spec.edges[earlier].from != edge.from || spec.edges[earlier].to != edge.to) continue;
-      resolution.Complain(path, fmt::format("{} -> {} is here twice", edge.from, edge.to));
-    }
-  }
-  for (const ModuleSpec& module : spec.modules) {
-    if (module.model.kind == ModuleKind::kDecoder) continue;
-    if (std::ranges::find(spec.edges, module.name, &EdgeSpec::from) != spec.edges.end()) continue;
-    resolution.Complain(ModulePath(module), "feeds no other module", "add it to `edges`");
-  }
-}
-
-plan::Job ResolveJob(Resolution& resolution) {
-  Diagnostics& diagnostics = resolution.diagnostics;
-  ScenarioSpec& spec = resolution.spec;
-  for (const ModuleSpec& module : spec.modules) {
     const std::string path = ModulePath(module, "model");
     if (!resolution.is_given(path) && resolution.is_sound(path)) {
       resolution.Complain(path, "is missing", "name a file of scenarios/models/, or give its keys");
@@ -264,39 +164,76 @@ plan::Job ResolveJob(Resolution& resolution) {
   if (!resolution.is_given("cluster") && resolution.is_sound("cluster")) {
     resolution.Complain("cluster", "is missing", "name a file of scenarios/clusters/");
   }
+}
+
+// More than one projector on the LLM's ranks.
+void CheckProjectors(Resolution& resolution) {
+  const ModuleSpec* first = nullptr;
+  for (const ModuleSpec& module : resolution.spec.modules) {
+    const bool is_encoder = module.model.kind != ModuleKind::kDecoder;
+    const bool with_llm = module.projector.place == plan::Projector::Place::kWithLlm;
+    if (!is_encoder || !module.has_projector || !with_llm) continue;
+    if (first != nullptr) {
+      resolution.Complain(
+          ModulePath(module, "projector.with"),
+          fmt::format("llm beside that of {} is known but not built yet", first->name),
+          "use `with: encoder`");
+    }
+    first = &module;
+  }
+}
+
+// The checks that need modules, decoder and ranks to be known.
+struct Resolved {
+  plan::Placement placement = plan::Placement::kHomogeneous;
+  std::vector<EncoderTokens> tokens;
+};
+Resolved ResolveAll(Resolution& resolution, const ModuleSpec& decoder) {
+  const std::vector<ModuleSpec>& modules = resolution.spec.modules;
+  Resolved resolved;
+  resolved.tokens.resize(modules.size());
+  resolved.placement = ResolvePlacement(resolution, decoder);
+  const bool has_workload = resolution.is_sound("workload");
+  for (std::size_t index = 0; index < modules.size(); ++index) {
+    CheckModule(resolution, modules[index], decoder, resolved.placement);
+    if (&modules[index] != &decoder && has_workload) {
+      resolved.tokens[index] = ResolveTokens(resolution, modules[index]);
+    }
+  }
+  CheckTrained(resolution);
+  CheckProjectors(resolution);
+  CheckCluster(resolution);
+  if (has_workload) {
+    ResolveWorkload(resolution, decoder);
+    CheckTokens(resolution, decoder, resolved.placement, resolved.tokens);
+  }
+  return resolved;
+}
+
+}  // namespace
+
+plan::Job ResolveJob(Resolution& resolution) {
+  ScenarioSpec& spec = resolution.spec;
+  CheckPresence(resolution);
   CheckCounts(resolution);
   CheckNames(resolution);
   const bool can_relate = CanRelate(resolution);
   if (can_relate) ResolveGraph(resolution);
   const ModuleSpec* decoder = can_relate ? FindDecoder(resolution) : nullptr;
-  std::vector<EncoderTokens> tokens(spec.modules.size());
-  plan::Placement placement = plan::Placement::kHomogeneous;
   const bool has_sizes = resolution.is_sound("cluster") && resolution.is_sound("nodes") &&
                          resolution.is_sound("num_gpus");
+  Resolved resolved;
   if (decoder != nullptr && decoder->inherits_layout) {
     resolution.Complain(ModulePath(*decoder, "layout"),
                         "`inherit` is for encoders, which take the LLM's layout");
   } else if (decoder != nullptr && has_sizes && ResolveRanks(resolution)) {
-    placement = ResolvePlacement(resolution, *decoder);
-    for (std::size_t index = 0; index < spec.modules.size(); ++index) {
-      const ModuleSpec& module = spec.modules[index];
-      CheckModule(resolution, module, *decoder, placement);
-      if (&module != decoder && resolution.is_sound("workload")) {
-        tokens[index] = ResolveTokens(resolution, module);
-      }
-    }
-    CheckTrained(resolution);
-    CheckCluster(resolution);
-    if (resolution.is_sound("workload")) {
-      ResolveWorkload(resolution, *decoder);
-      CheckTokens(resolution, *decoder, placement, tokens);
-    }
+    resolved = ResolveAll(resolution, *decoder);
   }
-  diagnostics.ThrowIfAny();
+  resolution.diagnostics.ThrowIfAny();
   for (ModuleSpec& module : spec.modules) {
     if (&module == decoder) module.has_projector = false;
   }
-  return MakeJob(spec, *decoder, placement, tokens);
+  return MakeJob(spec, *decoder, resolved.placement, resolved.tokens);
 }
 
 }  // namespace isthmus::scenarios::internal

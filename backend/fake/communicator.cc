@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "plan/program/names.h"
 
 namespace isthmus::backend {
 
@@ -35,11 +36,8 @@ void Communicator::Arrive(const Arrival& arrival) {
   }
   if (!there_.empty() &&
       (there_.front().kind != arrival.kind || there_.front().bytes != arrival.bytes)) {
-    const Arrival& first = there_.front();
-    throw base::Error(fmt::format(
-        "group {}: op {} of rank {} (kind {}, {} bytes) meets op {} of rank {} (kind {}, {} bytes)",
-        name_, arrival.op, arrival.rank.value(), arrival.kind, arrival.bytes.value(), first.op,
-        first.rank.value(), first.kind, first.bytes.value()));
+    throw base::Error(
+        fmt::format("group {}: {} meets {}", name_, Describe(arrival), Describe(there_.front())));
   }
   there_.push_back(arrival);
   if (there_.size() < members_.size()) return;
@@ -51,6 +49,12 @@ void Communicator::Arrive(const Arrival& arrival) {
     each.mailbox->Deliver({.kind = Completion::Kind::kMeeting, .index = each.op, .start_ps = now});
   }
   there_.clear();
+}
+
+std::string Communicator::Describe(const Arrival& arrival) const {
+  return fmt::format("op {} of rank {} ({}, {} bytes)", arrival.op, arrival.rank.value(),
+                     plan::ActionName({.kind = meets_, .detail = arrival.kind}),
+                     arrival.bytes.value());
 }
 
 std::vector<base::Rank> Communicator::joined() const {

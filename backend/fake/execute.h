@@ -18,16 +18,16 @@ namespace isthmus::backend {
 
 struct ExecuteOptions {
   // Facts for the trace's header that execution itself does not know.
-  std::string scenario_name;
-  std::string scenario_hash;
-  std::string commit;
+  std::string scenario_name = {};
+  std::string scenario_hash = {};
+  std::string commit = {};
   std::uint64_t seed = 0;
   /// The run is given up when no rank has started an op for this long. (A deadlock is found at
   /// once, without waiting: this is for a rank that never comes back from an op.)
   std::chrono::milliseconds patience{30'000};
   /// Called by a rank's thread before it starts op `op` of its role; what it throws ends the run.
   /// Ranks call it at the same time.
-  std::function<void(base::Rank rank, std::uint32_t op)> before_op;
+  std::function<void(base::Rank rank, std::uint32_t op)> before_op = {};
 };
 
 /// What one rank sent to another.

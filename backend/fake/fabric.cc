@@ -9,9 +9,6 @@
 namespace isthmus::backend {
 namespace {
 
-/// Where a key says whether Compute ops meet.
-constexpr std::size_t kComputeAt = 0;
-
 /// The same on all members: they may number an edge's groups differently.
 std::string SharedName(const plan::Program& program, const plan::GroupRef& group) {
   if (group.kind != plan::GroupRef::Kind::kBoundary) return plan::GroupName(program, group);
@@ -28,9 +25,9 @@ Channel& Fabric::Between(base::Rank from, base::Rank to) {
 }
 
 Fabric::GroupKey Fabric::KeyOf(const plan::GroupRef& group, const std::vector<base::Rank>& members,
-                               bool compute) {
+                               plan::OpKind meets) {
   using Kind = plan::GroupRef::Kind;
-  GroupKey key{compute ? 1 : 0, static_cast<std::int32_t>(group.kind)};
+  GroupKey key{static_cast<std::int32_t>(meets), static_cast<std::int32_t>(group.kind)};
   switch (group.kind) {
     case Kind::kAxes:
     case Kind::kEmbedding:
@@ -47,11 +44,11 @@ Fabric::GroupKey Fabric::KeyOf(const plan::GroupRef& group, const std::vector<ba
   return key;
 }
 
-Communicator& Fabric::Join(base::Rank rank, const plan::GroupRef& group, bool compute) {
+Communicator& Fabric::Join(base::Rank rank, const plan::GroupRef& group, plan::OpKind meets) {
   const std::vector<base::Rank> members = program_.Members(rank, group);
   const std::lock_guard lock(mutex_);
-  const auto at = communicators_.try_emplace(KeyOf(group, members, compute),
-                                             SharedName(program_, group), members, clock_);
+  const auto at = communicators_.try_emplace(KeyOf(group, members, meets),
+                                             SharedName(program_, group), meets, members, clock_);
   at.first->second.Join(rank, members);
   return at.first->second;
 }
@@ -72,7 +69,7 @@ std::vector<GroupCount> Fabric::CountGroups() const {
   for (const auto& [key, communicator] : communicators_) {
     GroupCount& count = counts.emplace_back();
     count.name = communicator.name();
-    count.compute = key[kComputeAt] == 1;
+    count.compute = communicator.meets() == plan::OpKind::kCompute;
     count.members = communicator.members();
     count.joined = communicator.joined();
     count.num_meetings = communicator.num_meetings();

@@ -26,16 +26,16 @@ class Fabric {
   Channel& Between(base::Rank from, base::Rank to);
   /// The communicator that `rank` calls `group`, which it joins. Compute ops and collectives of one
   /// group are on different lanes and meet apart, each on its own.
-  Communicator& Join(base::Rank rank, const plan::GroupRef& group, bool compute);
+  Communicator& Join(base::Rank rank, const plan::GroupRef& group, plan::OpKind meets);
 
   std::vector<ChannelCount> CountChannels() const;
   std::vector<GroupCount> CountGroups() const;
 
  private:
-  /// Kind, place, compute or not, members as far as they tell groups apart: equal on all members.
+  /// Kind, place, what meets, members as far as they tell groups apart: equal on all members.
   using GroupKey = std::vector<std::int32_t>;
   static GroupKey KeyOf(const plan::GroupRef& group, const std::vector<base::Rank>& members,
-                        bool compute);
+                        plan::OpKind meets);
 
   const plan::Program& program_;
   const RunClock& clock_;

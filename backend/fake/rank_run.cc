@@ -60,8 +60,10 @@ void RankRun::JoinAll() {
   }
   for (std::size_t index = 0; index < role_.groups.size(); ++index) {
     const plan::GroupRef& group = role_.groups[index];
-    collectives_.push_back(&run_.fabric.Join(rank_, group, false));
-    computes_.push_back(meets_for_compute[index] ? &run_.fabric.Join(rank_, group, true) : nullptr);
+    collectives_.push_back(&run_.fabric.Join(rank_, group, plan::OpKind::kCollective));
+    computes_.push_back(meets_for_compute[index]
+                            ? &run_.fabric.Join(rank_, group, plan::OpKind::kCompute)
+                            : nullptr);
   }
   for (const plan::PeerRef& peer : role_.peers) {
     const base::Rank other = run_.program.Peer(rank_, peer);
@@ -107,13 +109,14 @@ bool RankRun::HasValues(const plan::Op& op) const {
 
 void RankRun::Start(std::uint32_t index) {
   const plan::Op& op = role_.ops[index];
+  OpState& here = ops_[index];
+  here.state = State::kStarting;
+  lanes_[op.lane].busy = true;
   if (run_.options.before_op) run_.options.before_op(rank_, index);
   run_.census.Move();
   ops_by_lane_[op.lane].push_back(index);
-  OpState& here = ops_[index];
   here.state = State::kRunning;
   here.issue_ps = run_.clock.now_ps();
-  lanes_[op.lane].busy = true;
   const bool is_empty = op.kind == plan::OpKind::kCollective && SizeOf(op.size) == base::Bytes{0};
   if (op.kind == plan::OpKind::kP2P) {
     Post(index);
@@ -224,6 +227,7 @@ std::string RankRun::Position() const {
 std::string RankRun::WhatItWaitsFor(std::uint32_t index) const {
   const plan::Op& op = role_.ops[index];
   if (ops_[index].state == State::kAhead) return "is not issued yet";
+  if (ops_[index].state == State::kStarting) return "has not come back";
   if (ops_[index].state == State::kOnLane) {
     return HasValues(op) ? "waits for its lane" : "waits for a value";
   }

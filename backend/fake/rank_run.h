@@ -50,7 +50,7 @@ class RankRun {
   const std::vector<traces::Event>& events() const { return events_; }
 
  private:
-  enum class State : std::uint8_t { kAhead, kOnLane, kRunning, kDone };
+  enum class State : std::uint8_t { kAhead, kOnLane, kStarting, kRunning, kDone };
   struct LaneState {
     std::deque<std::uint32_t> ops;  // issued; the first may be running
     bool busy = false;

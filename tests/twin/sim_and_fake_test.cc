@@ -1,5 +1,6 @@
 #include <cctype>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "plan/program/validate.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
+#include "tests/support/random_job.h"
 #include "tests/support/small_jobs.h"
 #include "tests/twin/twin_check.h"
 #include "traces/recorder.h"
@@ -59,6 +61,17 @@ std::string NameOf(const testing::TestParamInfo<plan::Job>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, SmallJobTwin, testing::ValuesIn(SmallJobs()), NameOf);
+
+TEST(RandomJobTwin, AgreesOnOpsBytesAndMembers) {
+  constexpr std::uint64_t kFirstSeed = 70'000;
+  constexpr std::uint64_t kJobs = 90;
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kJobs; ++seed) {
+    const plan::Job job = RandomJob(seed, {.placement = std::nullopt, .max_ranks = kMostRanks});
+    const plan::Program program = plan::Build(job);
+    ASSERT_THAT(CheckTwins(program, TwoNodes(), H100()), IsEmpty())
+        << "seed " << seed << ": " << Summary(job);
+  }
+}
 
 TEST(ShippedScenarioTwin, AgreesOnOpsBytesAndMembers) {
   const scenarios::SearchPaths search = scenarios::DefaultSearchPaths();

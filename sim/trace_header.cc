@@ -95,7 +95,25 @@ traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant
   return record;
 }
 
-traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& variant) {
+/// The pieces of the blocks of an expanded run, each distinct cost once.
+void NamePieces(const Variant& variant, traces::RoleRecord& record) {
+  std::vector<const WorkCost*> known;
+  for (std::size_t op = 0; op < record.ops.size(); ++op) {
+    const WorkCost* work = variant.work[op];
+    if (work == nullptr || work->order.empty()) continue;
+    const auto found = std::find(known.begin(), known.end(), work);
+    record.ops[op].block = static_cast<std::uint32_t>(found - known.begin()) + 1;
+    if (found != known.end()) continue;
+    known.push_back(work);
+    std::vector<traces::PieceRecord>& block = record.blocks.emplace_back();
+    for (const std::uint32_t piece : work->order) {
+      block.push_back({work->pieces[piece].name, work->pieces[piece].category});
+    }
+  }
+}
+
+traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& variant,
+                                const SimOptions& options) {
   const plan::Role& role = *variant.ops;
   traces::RoleRecord record;
   record.name = role.name;
@@ -107,6 +125,7 @@ traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& var
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     record.ops.push_back(DescribeOp(program, variant, index, producers));
   }
+  if (options.expansion == Expansion::kExpanded) NamePieces(variant, record);
   return record;
 }
 
@@ -228,8 +247,9 @@ traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& clus
   header.folded = lowered.folded;
   header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
   header.assumptions = facts.assumptions;
-  for (const Variant& variant : lowered.variants)
-    header.roles.push_back(DescribeRole(program, variant));
+  for (const Variant& variant : lowered.variants) {
+    header.roles.push_back(DescribeRole(program, variant, options));
+  }
   AddModules(program, header);
   AddBoundaries(program, header);
   AddClasses(lowered, cluster, header);

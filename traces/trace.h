@@ -59,6 +59,13 @@ struct InnerShare {
   bool operator==(const InnerShare&) const = default;
 };
 
+/// One serial step of a block of layers: kernels, a collective, or both at once.
+struct PieceRecord {
+  std::string name;                        // "mlp_up", …
+  Category category = Category::kCompute;  // of its collective, if it has one
+  bool operator==(const PieceRecord&) const = default;
+};
+
 /// One op of a role, in host order: the static half of a trace's events.
 struct OpRecord {
   std::string name;  // "forward", "reduce_scatter gradients", …
@@ -78,6 +85,7 @@ struct OpRecord {
   std::vector<Dependency> dependencies;
   std::vector<TransferRecord> transfers;
   std::vector<InnerShare> inner_shares;
+  std::uint32_t block = 0;  // 1 + index into RoleRecord::blocks; 0: its pieces have no names
   bool operator==(const OpRecord&) const = default;
 };
 
@@ -92,6 +100,7 @@ struct RoleRecord {
   std::vector<LaneRecord> lanes;
   std::vector<std::string> groups;  // names of the communicators, "llm tp+cp", "vision->llm gather"
   std::vector<OpRecord> ops;
+  std::vector<std::vector<PieceRecord>> blocks;  // of an expanded run, in order of their pieces
   bool operator==(const RoleRecord&) const = default;
 };
 
@@ -161,8 +170,9 @@ struct Header {
 };
 
 /// One interval. `inner` 0 is the op itself; for P2P ops inner i is transfer i - 1; for Compute ops
-/// inner i is piece i - 1 of the expanded block. `issue` is when this rank was ready for it
-/// (dependencies met, lane free), `start` when it ran (partners there), `end` when it was over.
+/// inner 2k + 1 is the kernels of piece k of the expanded block and 2k + 2 its collective. `issue`
+/// is when this rank was ready for it (dependencies met, lane free), `start` when it ran (partners
+/// there), `end` when it was over.
 struct Event {
   std::uint32_t rank_class = 0;
   std::uint32_t op = 0;

@@ -95,6 +95,8 @@ void Builder::AddClass(int index) {
   role.name = Text();
   role.lanes = {{"compute", "compute"}, {"communicator", "llm dp"}, {"p2p", "p2p"}};
   role.groups = {"llm dp", "world"};
+  role.blocks = {{{Text(), Category::kCompute}},
+                 {{Text(), Category::kTpComm}, {"mlp", Category::kCpComm}}};
   trace_.header.roles.push_back(std::move(role));
   traces::RankClass rank_class;
   rank_class.representative = 8 * index;
@@ -145,6 +147,7 @@ void Builder::Compute(std::uint32_t rank_class) {
   op.kind = "compute";
   op.lane = kComputeLane;
   op.inner_shares = {{Category::kCompute, 3}, {Category::kTpComm, 4}};
+  op.block = static_cast<std::uint32_t>(random_.UniformInt(0, 2));
   Event event;
   event.rank_class = rank_class;
   event.op = AddOp(rank_class, std::move(op));

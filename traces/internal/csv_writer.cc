@@ -24,6 +24,7 @@ std::string Cell(const std::string& text) {
 
 // The columns that tell the op itself, its transfers and its pieces apart.
 struct Detail {
+  std::string name;
   std::string kind;
   std::string action;
   Category category = Category::kCompute;
@@ -36,6 +37,7 @@ struct Detail {
 Detail DetailOf(const Header& header, const TraceIndex& index, const Event& event) {
   const OpRecord& op = index.OpOf(event);
   Detail detail;
+  detail.name = op.name;
   detail.kind = op.kind;
   detail.action = op.action;
   detail.category = op.category;
@@ -52,9 +54,9 @@ Detail DetailOf(const Header& header, const TraceIndex& index, const Event& even
     detail.bytes = std::to_string(transfer.bytes);
   } else {
     detail.kind = "piece";
-    if (event.inner <= op.inner_shares.size()) {
-      detail.category = op.inner_shares[event.inner - 1].category;
-    }
+    const PieceRecord piece = index.PieceOf(event);
+    detail.name = piece.name;
+    detail.category = piece.category;
   }
   return detail;
 }
@@ -76,7 +78,7 @@ std::string CsvWriter::LineOf(const Event& event) const {
   const Detail detail = DetailOf(header_, index, event);
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                      rank_class.representative, rank_class.count, Cell(role.name),
-                     Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(op.name),
+                     Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(detail.name),
                      Cell(detail.kind), Cell(detail.action), ToText(detail.category),
                      Cell(header_.modules[op.module].name), op.chunk,
                      op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,

@@ -116,6 +116,7 @@ OpRecord Decode(const proto::Op& message, const proto::OpTable& table) {
   op.model_flops = message.model_flops();
   op.hardware_flops = message.hardware_flops();
   op.bytes = message.bytes();
+  op.block = message.block();
   for (int index = 0; index < message.dependency_ops_size(); ++index) {
     op.dependencies.push_back({message.dependency_ops(index), message.dependency_transfers(index)});
   }
@@ -166,10 +167,23 @@ Defect Decode(const proto::Header& message, Header& header) {
   return std::nullopt;
 }
 
-void Decode(const proto::RoleTable& message, RoleRecord& role) {
+Defect Decode(const proto::RoleTable& message, RoleRecord& role) {
   role.name = message.name();
   for (const proto::Lane& lane : message.lanes()) role.lanes.push_back({lane.kind(), lane.name()});
   role.groups.assign(message.groups().begin(), message.groups().end());
+  for (const proto::PieceList& entry : message.blocks()) {
+    if (entry.names_size() != entry.categories_size()) {
+      return "has a block with columns of different lengths";
+    }
+    std::vector<PieceRecord>& block = role.blocks.emplace_back();
+    for (int index = 0; index < entry.names_size(); ++index) {
+      if (entry.categories(index) >= kNumCategories) {
+        return fmt::format("has a piece of the unknown category {}", entry.categories(index));
+      }
+      block.push_back({entry.names(index), static_cast<Category>(entry.categories(index))});
+    }
+  }
+  return std::nullopt;
 }
 
 Defect Decode(const proto::OpTable& message, std::vector<OpRecord>& ops) {

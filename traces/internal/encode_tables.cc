@@ -111,6 +111,7 @@ void Encode(const OpRecord& op, TextTable& texts, proto::Op& message) {
     message.add_inner_categories(static_cast<std::uint32_t>(share.category));
     message.add_inner_durations(share.duration_ps);
   }
+  message.set_block(op.block);
 }
 
 void Encode(const MemoryPeak& peak, proto::MemoryPeak& message) {
@@ -157,6 +158,13 @@ void Encode(const RoleRecord& role, proto::RoleTable& message) {
   }
   for (const std::string& group : role.groups) message.add_groups(group);
   message.set_num_ops(role.ops.size());
+  for (const std::vector<PieceRecord>& block : role.blocks) {
+    proto::PieceList& entry = *message.add_blocks();
+    for (const PieceRecord& piece : block) {
+      entry.add_names(piece.name);
+      entry.add_categories(static_cast<std::uint32_t>(piece.category));
+    }
+  }
 }
 
 void Encode(std::span<const OpRecord> ops, proto::OpTable& message) {

@@ -44,7 +44,14 @@ Json ToJson(const OpRecord& op) {
   json["inner_shares"] = ListOf(op.inner_shares, [](const InnerShare& share) {
     return Json{{"category", ToText(share.category)}, {"duration_ps", share.duration_ps}};
   });
+  json["block"] = op.block;
   return json;
+}
+
+Json ToJson(const std::vector<PieceRecord>& block) {
+  return ListOf(block, [](const PieceRecord& piece) {
+    return Json{{"name", piece.name}, {"category", ToText(piece.category)}};
+  });
 }
 
 Json ToJson(const RoleRecord& role) {
@@ -54,6 +61,7 @@ Json ToJson(const RoleRecord& role) {
   });
   json["groups"] = role.groups;
   json["ops"] = ListOf(role.ops, [](const OpRecord& op) { return ToJson(op); });
+  json["blocks"] = ListOf(role.blocks, [](const auto& block) { return ToJson(block); });
   return json;
 }
 

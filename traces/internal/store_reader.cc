@@ -132,8 +132,7 @@ Defect StoreReader::TakeHeaderPart(const proto::Block& block) {
     if (roles_left_ == 0 || ops_left_ > 0) return "is a role out of place";
     --roles_left_;
     ops_left_ = block.role().num_ops();
-    Decode(block.role(), header_.roles.emplace_back());
-    return std::nullopt;
+    return Decode(block.role(), header_.roles.emplace_back());
   }
   const auto count = static_cast<std::uint64_t>(block.ops().ops_size());
   if (count > ops_left_ || header_.roles.empty()) return "has ops out of place";

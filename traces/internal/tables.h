@@ -20,7 +20,7 @@ void Encode(std::span<const OpRecord> ops, proto::OpTable& message);
 void Encode(const Trailer& trailer, proto::Trailer& message);
 
 Defect Decode(const proto::Header& message, Header& header);
-void Decode(const proto::RoleTable& message, RoleRecord& role);
+Defect Decode(const proto::RoleTable& message, RoleRecord& role);
 /// Appends to `ops`.
 Defect Decode(const proto::OpTable& message, std::vector<OpRecord>& ops);
 void Decode(const proto::Trailer& message, Trailer& trailer);

@@ -114,7 +114,10 @@ void TimelineDrawer::DrawOther(const Event& event) {
     const auto pieces = early_pieces_.find({event.rank_class, event.op});
     if (pieces == early_pieces_.end()) return;
     std::stable_sort(pieces->second.begin(), pieces->second.end(),
-                     [](const Event& a, const Event& b) { return a.start_ps < b.start_ps; });
+                     [](const Event& a, const Event& b) {
+                       // What lasts longer goes around what it overlaps.
+                       return std::pair(a.start_ps, -a.end_ps) < std::pair(b.start_ps, -b.end_ps);
+                     });
     for (const Event& piece : pieces->second) DrawPiece(piece);
     early_pieces_.erase(pieces);
     return;
@@ -158,14 +161,10 @@ void TimelineDrawer::DrawOp(const Event& event) {
 }
 
 void TimelineDrawer::DrawPiece(const Event& event) {
-  const OpRecord& op = index_.OpOf(event);
-  const bool has_share = event.inner <= op.inner_shares.size();
-  const Category category = has_share ? op.inner_shares[event.inner - 1].category : op.category;
-  const std::string name =
-      has_share ? std::string(ToText(category)) : fmt::format("piece {}", event.inner);
+  const PieceRecord piece = index_.PieceOf(event);
   TimelineSlice slice;
-  slice.name = name;
-  slice.category = ToText(category);
+  slice.name = piece.name;
+  slice.category = ToText(piece.category);
   slice.start_ps = event.start_ps;
   slice.end_ps = event.end_ps;
   Place(SlotOf(event, Part::kOps), std::move(slice));

@@ -21,6 +21,7 @@ Defect TraceIndex::DefectOfOp(const RoleRecord& role, const OpRecord& op) const 
   if (op.group > role.groups.size()) {
     return Unknown("communicator", op.group - 1, role.groups.size());
   }
+  if (op.block > role.blocks.size()) return Unknown("block", op.block - 1, role.blocks.size());
   for (const Dependency& dependency : op.dependencies) {
     if (dependency.op >= role.ops.size()) return Unknown("op", dependency.op, role.ops.size());
     const std::size_t transfers = role.ops[dependency.op].transfers.size();
@@ -93,6 +94,20 @@ Defect TraceIndex::DefectOf(const Event& event) const {
                        event.start_ps);
   }
   return std::nullopt;
+}
+
+PieceRecord TraceIndex::PieceOf(const Event& event) const {
+  const OpRecord& op = OpOf(event);
+  const std::uint32_t number = (event.inner - 1) / 2;
+  const bool is_collective = event.inner % 2 == 0;
+  PieceRecord piece;
+  if (op.block > 0 && number < RoleOf(event).blocks[op.block - 1].size()) {
+    piece = RoleOf(event).blocks[op.block - 1][number];
+  } else {
+    piece = {fmt::format("piece {}", number), op.category};
+  }
+  if (!is_collective) piece.category = op.category;
+  return piece;
 }
 
 Defect TraceIndex::DefectOf(const MemoryCounter& counter) const {

@@ -26,6 +26,8 @@ class TraceIndex {
   const RankClass& ClassOf(const Event& event) const { return header_.classes[event.rank_class]; }
   const RoleRecord& RoleOf(const Event& event) const { return header_.roles[ClassOf(event).role]; }
   const OpRecord& OpOf(const Event& event) const { return RoleOf(event).ops[event.op]; }
+  /// What an inner event of an op without transfers is: the kernels or the collective of a piece.
+  PieceRecord PieceOf(const Event& event) const;
   std::size_t num_classes() const { return header_.classes.size(); }
 
  private:

@@ -40,8 +40,8 @@ constexpr const char* kChrome = R"({"displayTimeUnit":"ns","otherData":{"kind":"
 {"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"compute"}},
 {"ph":"M","name":"thread_sort_index","pid":1,"tid":3,"args":{"sort_index":0}},
 {"ph":"X","name":"forward","cat":"compute","pid":1,"tid":3,"ts":0.001000,"dur":0.004000,"args":{"module":"llm","action":"forward","microbatch":0,"model_flops":2500000000.0,"op":0}},
-{"ph":"X","name":"compute","cat":"compute","pid":1,"tid":3,"ts":0.001000,"dur":0.002000,"args":{}},
-{"ph":"X","name":"tp_comm","cat":"tp_comm","pid":1,"tid":3,"ts":0.003000,"dur":0.002000,"args":{}},
+{"ph":"X","name":"qkv","cat":"compute","pid":1,"tid":3,"ts":0.001000,"dur":0.002000,"args":{}},
+{"ph":"X","name":"out","cat":"tp_comm","pid":1,"tid":3,"ts":0.003000,"dur":0.002000,"args":{}},
 {"ph":"M","name":"thread_name","pid":2,"tid":4,"args":{"name":"p2p receive"}},
 {"ph":"M","name":"thread_sort_index","pid":2,"tid":4,"args":{"sort_index":5}},
 {"ph":"X","name":"receive forward","cat":"pipeline_comm","pid":2,"tid":4,"ts":0.006000,"dur":0.002000,"args":{"module":"llm","wait_ns":6,"op":0,"transfer_bytes":64,"peer_rank":0}},
@@ -67,9 +67,9 @@ TEST(CsvWriterTest, WritesTheSmallTrace) {
       "step,communicator,peer_rank,bytes,model_flops,hardware_flops,issue_ps,start_ps,end_ps\n"
       "0,1,llm stage 0,compute,0,0,forward,compute,forward,compute,llm,0,0,0,,,0,2500000000,"
       "3000000000,1000,1000,5000\n"
-      "0,1,llm stage 0,compute,0,1,forward,piece,forward,compute,llm,0,0,0,,,,,,1000,1000,"
+      "0,1,llm stage 0,compute,0,1,qkv,piece,forward,compute,llm,0,0,0,,,,,,1000,1000,"
       "3000\n"
-      "0,1,llm stage 0,compute,0,2,forward,piece,forward,tp_comm,llm,0,0,0,,,,,,3000,3000,"
+      "0,1,llm stage 0,compute,0,4,out,piece,forward,tp_comm,llm,0,0,0,,,,,,3000,3000,"
       "5000\n"
       "0,1,llm stage 0,p2p,1,0,send forward,p2p,,pipeline_comm,llm,0,,0,,,0,0,0,6000,6000,"
       "8000\n"

@@ -65,7 +65,7 @@ TEST(PerfettoWriterTest, PicosecondsRoundDownWithoutLosingOrder) {
   trace.events.resize(3);
   trace.events[0] = {.issue_ps = 1900, .start_ps = 1900, .end_ps = 2100};
   trace.events[1] = {.inner = 1, .issue_ps = 1900, .start_ps = 1900, .end_ps = 2050};
-  trace.events[2] = {.inner = 2, .issue_ps = 2050, .start_ps = 2050, .end_ps = 2100};
+  trace.events[2] = {.inner = 3, .issue_ps = 2050, .start_ps = 2050, .end_ps = 2100};
   trace.trailer.waits.clear();
   constexpr auto kBegin = TrackEvent::TYPE_SLICE_BEGIN;
   constexpr auto kEnd = TrackEvent::TYPE_SLICE_END;

@@ -61,11 +61,13 @@ Trace SmallTrace() {
   trace.header.modules.push_back({.name = "llm", .kind = "llm", .layout = "PP2"});
   OpRecord forward = ComputeOp("forward");
   forward.inner_shares = {{Category::kCompute, 2000}, {Category::kTpComm, 2000}};
+  forward.block = 1;
   trace.header.roles = {
       Role("llm stage 0", {forward, MessageOp("send forward", true)}),
       Role("llm stage 1", {MessageOp("receive forward", false), ComputeOp("backward")})};
+  trace.header.roles[0].blocks = {{{"qkv", Category::kCompute}, {"out", Category::kTpComm}}};
   trace.header.classes = {Rank(0, 1), Rank(1, 0)};
-  trace.events = {At(0, 0, 0, 1000, 5000), At(0, 0, 1, 1000, 3000), At(0, 0, 2, 3000, 5000),
+  trace.events = {At(0, 0, 0, 1000, 5000), At(0, 0, 1, 1000, 3000), At(0, 0, 4, 3000, 5000),
                   At(0, 1, 0, 6000, 8000), At(0, 1, 1, 6000, 8000), At(1, 0, 0, 6000, 8000),
                   At(1, 0, 1, 6000, 8000), At(1, 1, 0, 8000, 9500)};
   trace.events[6].issue_ps = 0;

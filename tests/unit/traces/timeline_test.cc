@@ -89,22 +89,22 @@ TEST(TimelineTest, PiecesNestAndWaitsFollowTheirOp) {
   EXPECT_THAT(lines.processes, ElementsAre("rank 0: llm stage 0", "rank 1: llm stage 1"));
   EXPECT_THAT(lines.tracks, ElementsAre("steps", "p2p send", "compute", "p2p receive", "compute"));
   EXPECT_THAT(lines.lanes, ElementsAre(true, false, true, false, true));
-  EXPECT_THAT(lines.lines,
-              ElementsAre("p2p send: 6000 [send forward", "compute: 1000 [forward",
-                          "compute: 1000 [compute", "compute: 3000 ]", "compute: 3000 [tp_comm",
-                          "p2p receive: 6000 [receive forward", "compute: 8000 [backward",
-                          "compute: 5000 ]", "compute: 5000 ]", "compute: 5000 [straggler wait",
-                          "compute: 6000 ]", "compute: 6000 [forward", "compute: 7000 ]",
-                          "p2p send: 8000 ]", "compute: 9500 ]", "p2p receive: 8000 ]"));
+  EXPECT_THAT(
+      lines.lines,
+      ElementsAre("p2p send: 6000 [send forward", "compute: 1000 [forward", "compute: 1000 [qkv",
+                  "compute: 3000 ]", "compute: 3000 [out", "p2p receive: 6000 [receive forward",
+                  "compute: 8000 [backward", "compute: 5000 ]", "compute: 5000 ]",
+                  "compute: 5000 [straggler wait", "compute: 6000 ]", "compute: 6000 [forward",
+                  "compute: 7000 ]", "p2p send: 8000 ]", "compute: 9500 ]", "p2p receive: 8000 ]"));
   EXPECT_THAT(lines.memory, ElementsAre("2: 6000 64"));
   EXPECT_TRUE(lines.finished);
 }
 
 TEST(TimelineTest, PiecesMayComeBeforeTheirOp) {
   Trace trace = OneLane(1);
-  trace.events = {At(0, 2, 4, 9), At(0, 1, 0, 4), At(0, 0, 0, 9)};
+  trace.events = {At(0, 3, 4, 9), At(0, 1, 0, 4), At(0, 0, 0, 9)};
   EXPECT_THAT(Draw(trace).LinesOf("compute"),
-              ElementsAre("0 [0", "0 [piece 1", "4 ]", "4 [piece 2", "9 ]", "9 ]"));
+              ElementsAre("0 [0", "0 [piece 0", "4 ]", "4 [piece 1", "9 ]", "9 ]"));
 }
 
 TEST(TimelineTest, WhatOverlapsGoesToAFurtherTrack) {

@@ -34,6 +34,7 @@ TEST(TraceIndexTest, NamesWhatAnOpOfTheHeaderNamesInVain) {
               op.dependencies = {{0, 1}};
             }),
             "names transfer 0, and there are 0");
+  EXPECT_EQ(spoil_op([](OpRecord& op) { op.block = 2; }), "names block 1, and there are 1");
   EXPECT_EQ(spoil_op([](OpRecord& op) { op.transfers[0].peer = 1; }),
             "has 1 peers of a rank class whose role talks to 2");
 }
@@ -69,6 +70,19 @@ TEST(TraceIndexTest, NamesWhatEventsNameInVain) {
   Trailer trailer;
   trailer.waits = {{.rank_class = 0, .op = 3}};
   EXPECT_EQ(index.DefectOf(trailer).value_or("none"), "names op 3, and there are 2");
+}
+
+TEST(TraceIndexTest, APieceIsKernelsAndACollective) {
+  const Header header = SmallTrace().header;
+  const TraceIndex index(header);
+  const auto piece = [&](std::uint32_t op, std::uint32_t inner) {
+    return index.PieceOf({.rank_class = 0, .op = op, .inner = inner});
+  };
+  EXPECT_EQ(piece(0, 1), (PieceRecord{"qkv", Category::kCompute}));
+  EXPECT_EQ(piece(0, 3), (PieceRecord{"out", Category::kCompute}));
+  EXPECT_EQ(piece(0, 4), (PieceRecord{"out", Category::kTpComm}));
+  // Beyond the block's list.
+  EXPECT_EQ(piece(0, 5), (PieceRecord{"piece 2", Category::kCompute}));
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ TEST(Engine, StartsACollectiveWhenTheLastMemberIsThere) {
     RoleSketch sketch(program);
     const auto value = sketch.NewValue();
     // Ready at 100, 250 and 40.
-    sketch.Compute(std::vector{100, 250, 40}[static_cast<std::size_t>(rank)], {.produces = {value}});
+    sketch.Compute(std::vector{100, 250, 40}[static_cast<std::size_t>(rank)],
+                   {.produces = {value}});
     sketch.AllReduce(60, plan::kTp, {.consumes = {value}});
     sketch.Give({rank});
   }
@@ -114,7 +115,8 @@ plan::Program ExchangeProgram(std::int64_t forward_bytes, std::int64_t backward_
 TEST(Engine, TransfersStartWhenBothSidesHavePosted) {
   const TinyRun run = RunGiven(ExchangeProgram(30, 70));
   EXPECT_FALSE(run.result.deadlock);
-  // Posting takes no time and frees the lane; both directions start at 250, each takes its own time.
+  // Posting takes no time and frees the lane; both directions start at 250, each takes its own
+  // time.
   EXPECT_EQ(EventOf(run, 0, 1), (Event{0, 1, 0, 100, 100, 100}));
   EXPECT_EQ(EventOf(run, 1, 1), (Event{1, 1, 0, 250, 250, 250}));
   EXPECT_EQ(EventOf(run, 0, 1, 1), (Event{0, 1, 1, 100, 250, 320}));  // stage 0 receives 70
@@ -133,7 +135,9 @@ TEST(Engine, SkipsTransfersOfNoBytes) {
   EXPECT_EQ(EventOf(run, 0, 2).start_ps, 100);
   EXPECT_EQ(EventOf(run, 1, 2).start_ps, 280);
   EXPECT_EQ(run.result.times[0].transfer_end_ps, (std::vector<std::int64_t>{-1, 280}));
-  const auto skipped = [](const Event& event) { return event.inner == (event.rank_class == 0 ? 1U : 2U); };
+  const auto skipped = [](const Event& event) {
+    return event.inner == (event.rank_class == 0 ? 1U : 2U);
+  };
   EXPECT_EQ(std::count_if(run.events.begin(), run.events.end(), skipped), 0);
 }
 
@@ -150,7 +154,8 @@ TEST(Engine, BlockingExchangesHoldTheHost) {
     RoleSketch sketch(program);
     const auto value = sketch.NewValue();
     const bool sends = rank == 0;
-    sketch.Compute(rank == 0 ? 10 : 50, {.produces = sends ? std::vector{value} : std::vector<plan::ValueId>{}});
+    sketch.Compute(rank == 0 ? 10 : 50,
+                   {.produces = sends ? std::vector{value} : std::vector<plan::ValueId>{}});
     Also also{.flags = plan::kBlocksHost};
     (sends ? also.consumes : also.produces) = {value};
     sketch.Exchange({{.sends = sends, .delta = sends ? 1 : -1, .value = value, .bytes = 5}}, also);
@@ -176,7 +181,8 @@ TEST(Engine, TakesStragglerWaitAfterBackwardAndOverheadAfterTheStep) {
   const TinyRun run = RunGiven(program, {.straggler_share = 0.05, .step_overhead_ps = 7});
   // 5 % of 1,000 ps behind the backward, 7 ps behind the optimizer; the second step takes the same:
   // busy time starts anew.
-  EXPECT_EQ(run.result.times[0].start_ps, (std::vector<std::int64_t>{0, 600, 1050, 1067, 1667, 2117}));
+  EXPECT_EQ(run.result.times[0].start_ps,
+            (std::vector<std::int64_t>{0, 600, 1050, 1067, 1667, 2117}));
   EXPECT_EQ(run.result.step_end_ps, (std::vector<std::int64_t>{1067, 2134}));
   EXPECT_EQ(run.result.end_ps, 2134);
   EXPECT_EQ(run.result.waits, (std::vector<traces::ImposedWait>{{0, 1, 1000, 1050, true},
@@ -259,7 +265,8 @@ TEST(Engine, RanksOnOneDeviceShareItsCores) {
     sketch.Compute(rank == 0 ? 10 : 40);
     sketch.Give({rank});
   }
-  const TinyRun run = RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}});
+  const TinyRun run =
+      RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}});
   // At half speed each: 50 is over at 100, when rank 0 has 50 left; with rank 1's 40 beside it that
   // op is over at 180 and rank 0 has 10 left, over at 190; then its own 10 alone.
   EXPECT_EQ(run.result.times[1].end_ps, (std::vector<std::int64_t>{100, 180}));
@@ -274,9 +281,11 @@ TEST(Engine, RanksOnDevicesOfTheirOwnDoNotShare) {
     sketch.Compute(100);
     sketch.Give({rank});
   }
-  const TinyRun apart = RunGiven(program, {.sharing = {.cores_of_device = {1, 1}, .device_of_class = {0, 1}}});
+  const TinyRun apart =
+      RunGiven(program, {.sharing = {.cores_of_device = {1, 1}, .device_of_class = {0, 1}}});
   EXPECT_EQ(apart.result.end_ps, 100);
-  const TinyRun two_cores = RunGiven(program, {.sharing = {.cores_of_device = {2}, .device_of_class = {0, 0}}});
+  const TinyRun two_cores =
+      RunGiven(program, {.sharing = {.cores_of_device = {2}, .device_of_class = {0, 0}}});
   EXPECT_EQ(two_cores.result.end_ps, 100);
 }
 
@@ -288,7 +297,8 @@ TEST(Engine, MatchedComputeOnASharedDeviceEndsWithItsLastMember) {
     sketch.Compute(5);
     sketch.Give({rank});
   }
-  const TinyRun run = RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}});
+  const TinyRun run =
+      RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}});
   // 20 at half speed: 40; then 40 of the 60 left, alone: 80. Both go on at 80, at half speed: 90.
   EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{80, 90}));
   EXPECT_EQ(run.result.times[1].end_ps, (std::vector<std::int64_t>{80, 90}));

@@ -107,8 +107,8 @@ TEST_F(OpGraphTest, HoldsEverythingBehindABlockingOp) {
 
 TEST_F(OpGraphTest, CountsABlockingExchangeForTheLaneAndForTheHost) {
   const auto value = sketch_.NewValue();
-  const auto first = sketch_.Exchange({{.sends = true, .value = value, .bytes = 8}},
-                                      {.flags = plan::kBlocksHost});
+  const auto first =
+      sketch_.Exchange({{.sends = true, .value = value, .bytes = 8}}, {.flags = plan::kBlocksHost});
   const auto second = sketch_.Exchange({{.sends = true, .value = value, .bytes = 8}});
   const OpGraph graph = Graph();
   EXPECT_EQ(Waits(graph, second), 2);

@@ -10,7 +10,9 @@
 namespace isthmus::sim {
 namespace {
 
-base::Seconds PsOf(base::Bytes bytes) { return base::Seconds(static_cast<double>(bytes.value()) * 1e-12); }
+base::Seconds PsOf(base::Bytes bytes) {
+  return base::Seconds(static_cast<double>(bytes.value()) * 1e-12);
+}
 
 }  // namespace
 
@@ -18,23 +20,29 @@ base::Seconds GivenCompute::Time(const plan::Kernel& kernel) const {
   return PsOf(std::get<plan::MemoryBound>(kernel).bytes);
 }
 
-base::Seconds GivenNetwork::Time(plan::CollectiveKind, base::Bytes size, const topology::GroupLocality& group) const {
+base::Seconds GivenNetwork::Time(plan::CollectiveKind, base::Bytes size,
+                                 const topology::GroupLocality& group) const {
   return group.num_ranks > 1 ? PsOf(size) : base::Seconds{0};
 }
-base::Seconds GivenNetwork::P2P(base::Bytes size, const topology::Route&) const { return PsOf(size); }
-base::Seconds GivenNetwork::Copy(base::Bytes size, plan::CopyDirection, const topology::Route&) const {
+base::Seconds GivenNetwork::P2P(base::Bytes size, const topology::Route&) const {
+  return PsOf(size);
+}
+base::Seconds GivenNetwork::Copy(base::Bytes size, plan::CopyDirection,
+                                 const topology::Route&) const {
   return PsOf(size);
 }
 
 plan::Work GivenWork(std::int64_t duration_ps, std::int64_t transient_bytes) {
   plan::Segment segment{.name = "given"};
-  if (duration_ps > 0) segment.kernels.emplace_back(plan::MemoryBound{.bytes = base::Bytes(duration_ps)});
+  if (duration_ps > 0)
+    segment.kernels.emplace_back(plan::MemoryBound{.bytes = base::Bytes(duration_ps)});
   plan::Work work{.name = "given", .parts = {{.count = 1, .segments = {segment}}}};
   work.transient_bytes = base::Bytes(transient_bytes);
   return work;
 }
 
-TinyRun RunGiven(const plan::Program& program, EngineOptions options, bool fold, const CollectiveModel& network) {
+TinyRun RunGiven(const plan::Program& program, EngineOptions options, bool fold,
+                 const CollectiveModel& network) {
   const GivenCompute compute;
   const SegmentModel segments(RoundProfile(), compute, network);
   const topology::Cluster cluster(topology::H100Dgx((program.num_ranks + 7) / 8));
@@ -59,14 +67,18 @@ plan::Program EmptyProgram(const plan::Layout& layout, int num_steps) {
   return program;
 }
 
-plan::SizeId RoleSketch::Size(std::int64_t bytes) { return writer_.Size({.extra = next_key_++}, base::Bytes(bytes)); }
+plan::SizeId RoleSketch::Size(std::int64_t bytes) {
+  return writer_.Size({.extra = next_key_++}, base::Bytes(bytes));
+}
 
 std::uint32_t RoleSketch::WorkSlot(std::int64_t duration_ps, std::int64_t transient_bytes) {
   program_.works.push_back(GivenWork(duration_ps, transient_bytes));
-  return writer_.WorkSlot({.extra = next_key_++}, static_cast<std::uint32_t>(program_.works.size() - 1));
+  return writer_.WorkSlot({.extra = next_key_++},
+                          static_cast<std::uint32_t>(program_.works.size() - 1));
 }
 
-std::uint32_t RoleSketch::Add(plan::Op op, const Also& also, const std::vector<plan::Transfer>& transfers) {
+std::uint32_t RoleSketch::Add(plan::Op op, const Also& also,
+                              const std::vector<plan::Transfer>& transfers) {
   op.flags = also.flags;
   op.step = static_cast<std::int16_t>(also.step);
   return writer_.Add(op, also.consumes, also.produces, transfers);
@@ -87,7 +99,8 @@ std::uint32_t RoleSketch::Optimizer(std::int64_t duration_ps, const Also& also) 
   return Add(op, also);
 }
 
-std::uint32_t RoleSketch::AllReduce(std::int64_t duration_ps, plan::AxisSet axes, const Also& also) {
+std::uint32_t RoleSketch::AllReduce(std::int64_t duration_ps, plan::AxisSet axes,
+                                    const Also& also) {
   plan::Op op{.kind = plan::OpKind::kCollective,
               .detail = static_cast<std::uint8_t>(plan::CollectiveKind::kAllReduce),
               .purpose = plan::Purpose::kGradientSync};
@@ -97,7 +110,8 @@ std::uint32_t RoleSketch::AllReduce(std::int64_t duration_ps, plan::AxisSet axes
   return Add(op, also);
 }
 
-std::uint32_t RoleSketch::Copy(std::int64_t duration_ps, plan::CopyDirection direction, const Also& also) {
+std::uint32_t RoleSketch::Copy(std::int64_t duration_ps, plan::CopyDirection direction,
+                               const Also& also) {
   plan::Op op{.kind = plan::OpKind::kCopy, .detail = static_cast<std::uint8_t>(direction)};
   op.lane = writer_.CopyLane(direction);
   op.size = Size(duration_ps);
@@ -117,8 +131,10 @@ std::uint32_t RoleSketch::Exchange(const std::vector<Message>& messages, const A
 
 void RoleSketch::Give(const std::vector<int>& ranks) {
   for (const int rank : ranks) {
-    program_.role_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::uint32_t>(program_.roles.size());
-    program_.table_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::uint32_t>(program_.tables.size());
+    program_.role_of_rank[static_cast<std::size_t>(rank)] =
+        static_cast<std::uint32_t>(program_.roles.size());
+    program_.table_of_rank[static_cast<std::size_t>(rank)] =
+        static_cast<std::uint32_t>(program_.tables.size());
   }
   plan::Role role = writer_.TakeRole();
   role.stages.push_back({});

@@ -24,7 +24,8 @@ class GivenCompute : public ComputeModel {
 /// A collective, message or copy of n bytes takes n picoseconds.
 class GivenNetwork : public CollectiveModel {
  public:
-  base::Seconds Time(plan::CollectiveKind, base::Bytes size, const topology::GroupLocality& group) const override;
+  base::Seconds Time(plan::CollectiveKind, base::Bytes size,
+                     const topology::GroupLocality& group) const override;
   base::Seconds P2P(base::Bytes size, const topology::Route&) const override;
   base::Seconds Copy(base::Bytes size, plan::CopyDirection, const topology::Route&) const override;
 };
@@ -71,7 +72,8 @@ class RoleSketch {
 
   std::uint32_t Compute(std::int64_t duration_ps, const Also& also = {});
   std::uint32_t AllReduce(std::int64_t duration_ps, plan::AxisSet axes, const Also& also = {});
-  std::uint32_t Copy(std::int64_t duration_ps, plan::CopyDirection direction, const Also& also = {});
+  std::uint32_t Copy(std::int64_t duration_ps, plan::CopyDirection direction,
+                     const Also& also = {});
   std::uint32_t Optimizer(std::int64_t duration_ps, const Also& also = {});
 
   std::uint32_t Exchange(const std::vector<Message>& messages, const Also& also = {});
@@ -81,7 +83,8 @@ class RoleSketch {
 
  private:
   std::uint32_t WorkSlot(std::int64_t duration_ps, std::int64_t transient_bytes);
-  std::uint32_t Add(plan::Op op, const Also& also, const std::vector<plan::Transfer>& transfers = {});
+  std::uint32_t Add(plan::Op op, const Also& also,
+                    const std::vector<plan::Transfer>& transfers = {});
 
   plan::Program& program_;
   plan::RoleWriter writer_;

@@ -48,6 +48,14 @@ BlockShape ModuleEmitter::ShapeOf(const Block& block) const {
   return shape;
 }
 
+BlockShape ModuleEmitter::ShapeOf(const BackwardBlock& backward) const {
+  BlockShape shape = ShapeOf(backward.block);
+  shape.recomputed_layers = backward.recomputed ? backward.block.num_layers : 0;
+  shape.needs_input_gradient = backward.needs_input_gradient;
+  shape.needs_weight_gradient = backward.needs_weight_gradient;
+  return shape;
+}
+
 SlotKey ModuleEmitter::Key(std::uint16_t what, std::size_t block, std::uint32_t extra) const {
   return {.what = what,
           .module = static_cast<std::uint16_t>(at_.module),
@@ -110,8 +118,7 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch,
   for (const BackwardBlock& backward : forward.backward) {
     std::vector<ValueId>& saved = context.saved.emplace_back();
     if (!backward.active || absent) continue;
-    BlockShape shape = ShapeOf(backward.block);
-    shape.recomputed_layers = backward.recomputed ? backward.block.num_layers : 0;
+    const BlockShape shape = ShapeOf(backward);
     const std::uint16_t what = backward.recomputed ? kSlotCheckpoint : kSlotContext;
     const base::Bytes bytes = backward.recomputed ? CheckpointBytes(shape) : ContextBytes(shape);
     const SlotKey key = Key(what, static_cast<std::size_t>(backward.block.num_layers),
@@ -172,8 +179,7 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
                                          int microbatch, std::size_t index,
                                          std::vector<ValueId> consumed,
                                          std::vector<ValueId> produced) {
-  BlockShape shape = ShapeOf(block.block);
-  shape.recomputed_layers = block.recomputed ? block.block.num_layers : 0;
+  const BlockShape shape = ShapeOf(block);
   const std::size_t layers = static_cast<std::size_t>(block.block.num_layers);
   const std::uint32_t span = Span(block.block, block.first_layer);
   const std::vector<ValueId> parameters = Parameters(block.parameters);
@@ -202,8 +208,6 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
       produced.push_back(gradient);
     }
   }
-  shape.needs_input_gradient = block.needs_input_gradient;
-  shape.needs_weight_gradient = block.needs_weight_gradient;
   Op op = ComputeOp(state, shape, Action::kBackward, microbatch, index);
   op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
                              works_.Get(at_.module, shape, Action::kBackward));

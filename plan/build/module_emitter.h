@@ -88,6 +88,8 @@ class ModuleEmitter {
 
   const std::vector<ForwardBlock>& BlocksOf(int microbatch) const;
   BlockShape ShapeOf(const Block& block) const;
+  /// With what the backward of the block computes and what its forward keeps for it.
+  BlockShape ShapeOf(const BackwardBlock& backward) const;
   Storage ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch,
                             SizeId size) const;
   Op ComputeOp(const StepState& state, const BlockShape& shape, Action action, int microbatch,

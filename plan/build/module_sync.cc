@@ -52,7 +52,9 @@ void ModuleEmitter::AddPersistentStorage() {
   optimizer_state_ =
       add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, -1,
           writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
-  const base::Bytes placeholders = PlaceholderBytes(ShapeOf(plan.whole));
+  BlockShape whole = ShapeOf(plan.whole);
+  whole.needs_weight_gradient = !module_.settings.frozen;
+  const base::Bytes placeholders = PlaceholderBytes(whole);
   if (module_.settings.backward == BackwardMode::kAbsent || placeholders.value() == 0) return;
   writer_.AddStorage({.kind = ValueKind::kGradientBucket,
                       .category = MemoryCategory::kPlaceholders,

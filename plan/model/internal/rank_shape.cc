@@ -10,7 +10,10 @@ namespace {
 void FindNeeds(const BlockShape& shape, RankShape& rank) {
   const bool absent = shape.module->settings.backward == BackwardMode::kAbsent;
   rank.projector_weights = shape.block.projector && !ProjectorOf(shape).frozen && !absent;
-  rank.layer_weights = shape.needs_weight_gradient && !absent;
+  // A block of nothing but a projector has no weights of the module.
+  const Block& block = shape.block;
+  const bool has_own = block.num_layers > 0 || block.stem || block.head || !block.projector;
+  rank.layer_weights = shape.needs_weight_gradient && !absent && has_own;
   // A trained projector in front of the layers needs the gradient that comes out of them.
   const bool projector_in_front = rank.projector_weights && !rank.encoder_side_projector();
   rank.layers_run_backward =

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "plan/program/internal/words.h"
+#include "plan/program/names.h"
 #include "plan/program/print.h"
 
 namespace isthmus::plan {
@@ -54,7 +55,7 @@ class RankPrinter {
       case LaneKind::kCompute:
         return "compute";
       case LaneKind::kCommunicator:
-        return internal::GroupName(program_, role_.groups[lane.group]);
+        return GroupName(program_, role_.groups[lane.group]);
       case LaneKind::kP2P:
         return "p2p";
       case LaneKind::kCopyToHost:

@@ -95,21 +95,7 @@ std::string EdgeName(const Program& program, std::size_t edge) {
   const auto name = [&](int module) -> const std::string& {
     return program.modules[static_cast<std::size_t>(module)].module.name;
   };
-  return fmt::format("{} -> {}", name(program.edges[edge].from), name(program.edges[edge].to));
-}
-
-std::string GroupName(const Program& program, const GroupRef& group) {
-  switch (group.kind) {
-    case GroupRef::Kind::kAxes:
-      return fmt::format("{} {}", program.modules[group.module].module.name, ToText(group.axes));
-    case GroupRef::Kind::kBoundary:
-      return fmt::format("{} group {}", EdgeName(program, group.edge), group.index);
-    case GroupRef::Kind::kEmbedding:
-      return fmt::format("{} embeddings", program.modules[group.module].module.name);
-    case GroupRef::Kind::kWorld:
-      return "all ranks";
-  }
-  return "";
+  return fmt::format("{}->{}", name(program.edges[edge].from), name(program.edges[edge].to));
 }
 
 std::string Columns(const std::vector<std::vector<std::string>>& rows, const std::string& indent,

@@ -16,10 +16,8 @@ std::string RankList(const std::vector<base::Rank>& ranks, std::size_t most = 4)
 std::string MemberList(const std::vector<base::Rank>& members, std::size_t most = 8);
 /// "1.20 B", "305 M", "12.3 k": a number of parameters or tokens, for people.
 std::string ShortCount(std::int64_t count);
-/// "vision -> llm".
+/// "vision->llm".
 std::string EdgeName(const Program& program, std::size_t edge);
-/// "llm tp+cp", "vision -> llm group 0", "llm embeddings", "all ranks".
-std::string GroupName(const Program& program, const GroupRef& group);
 
 /// Rows of cells as lines with columns below each other, indented by `indent`. The first row is the
 /// head. Columns named in `right` have their text at the right.

@@ -54,7 +54,7 @@ void Diagnostics::AddAt(const Node& root, std::string_view path, std::string_vie
   Add(origin, path, message, std::move(hint));
 }
 
-void Diagnostics::AddFile(std::string file, std::string message, std::string hint) {
+void Diagnostics::AddFile(std::string file, std::string_view message, std::string hint) {
   Origin origin;
   origin.kind = Origin::Kind::kFile;
   origin.file = std::move(file);

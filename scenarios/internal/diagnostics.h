@@ -21,7 +21,7 @@ class Diagnostics {
   void AddAt(const Node& root, std::string_view path, std::string_view message,
              std::string hint = {});
   // A mistake of a file as a whole.
-  void AddFile(std::string file, std::string message, std::string hint = {});
+  void AddFile(std::string file, std::string_view message, std::string hint = {});
 
   // The texts of an error of another folder, which may name several mistakes with hints, one a
   // line.

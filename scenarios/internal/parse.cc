@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/node/node.h>  // else clang-tidy takes YAML::Node of parser.h for ours
 #include <yaml-cpp/parser.h>
 
 namespace isthmus::scenarios::internal {

@@ -135,7 +135,7 @@ class Draw {
 };
 
 TEST(ScenarioToProgram, WhatLoadsCanBePlanned) {
-  constexpr int kCases = 3'000;
+  constexpr int kCases = 2'000;
   const fs::path root =
       fs::path(::testing::TempDir()) / fmt::format("isthmus-scenarios-{}", getpid());
   fs::create_directories(root / "gpus");

@@ -19,7 +19,8 @@ struct [[nodiscard]] Validation {
 ///   it, and not consumed any more after the next one;
 /// - every forward comes before its backward, once; microbatches in flight stay within the
 ///   schedule's bound, one more than the warm-up depth of the stage;
-/// - both ends of a boundary list the same messages;
+/// - both ends of a boundary list the same messages, and each message's bytes move once per
+///   microbatch;
 /// - no deadlock under strict rendezvous, transfers meet in order with equal sizes, members of a
 ///   communicator meet with the same op, and there is one order in which all ranks can run their
 ///   collectives one at a time, so communicators are issued in compatible order.

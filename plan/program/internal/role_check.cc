@@ -100,6 +100,15 @@ std::vector<std::string> CheckReferences(const Program& program, const Role& rol
     const std::string text = BadReference(program, role, role.ops[index], tables);
     if (!text.empty()) found.push_back(fmt::format("role {}: op {}: {}", role.name, index, text));
   }
+  for (const PeerRef& peer : role.peers) {
+    const bool exists =
+        peer.kind == PeerRef::Kind::kPipeline
+            ? peer.module < program.modules.size()
+            : peer.edge < program.boundaries.size() && !program.boundaries[peer.edge].ranks.empty();
+    if (!exists) {
+      found.push_back(fmt::format("role {}: a peer's module or edge doesn't exist", role.name));
+    }
+  }
   for (const Value& value : role.values) {
     if (value.storage < role.storages.size()) continue;
     found.push_back(fmt::format("role {}: storage {} doesn't exist", role.name, value.storage));

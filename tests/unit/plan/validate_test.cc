@@ -16,6 +16,7 @@ namespace isthmus::plan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::EncoderOf;
 using tests::Find;
 using tests::FindCollectives;
@@ -223,6 +224,38 @@ TEST(Validate, FindsMessagesThatOnlyOneSideLists) {
       Build(JobOf(Placement::kNonColocated, {EncoderOf("vision", {.dp = 2}), LlmOf({})}));
   program.boundaries[0].ranks[1].sends_forward.front().tokens.end -= 96;
   EXPECT_THAT(ProblemsOf(program), HasSubstr("edge 0: ranks 1 and 2 list other messages"));
+}
+
+// Both ends agree on a wrong size: 4 images of 96 tokens, 768 wide, in 16 bits would be right.
+TEST(Validate, FindsBytesThatAreNotThoseOfTheMessage) {
+  Program program =
+      Build(JobOf(Placement::kNonColocated, {EncoderOf("vision", {.dp = 2}), LlmOf({})}));
+  for (const int rank : {0, 2}) {
+    const Role& role = program.role(base::Rank{rank});
+    for (const Transfer& transfer : role.transfers) {
+      const int peer = program.Peer(base::Rank{rank}, role.peers[transfer.peer]).value();
+      if (peer == 2 - rank) OwnTable(program, rank).bytes[transfer.size] = base::Bytes{1024};
+    }
+  }
+  const std::string problems = ProblemsOf(program);
+  EXPECT_THAT(problems, HasSubstr("rank 0: edge 0: a transfer of 1024 bytes is not its message"));
+  EXPECT_THAT(problems, HasSubstr("rank 2: edge 0: a transfer of 1024 bytes is not its message"));
+  EXPECT_THAT(problems, Not(HasSubstr("rank 1")));
+}
+
+// A third message between the leaders that no op moves.
+TEST(Validate, FindsAMessageThatNeverMoves) {
+  Job job = JobOf(Placement::kNonColocated, {EncoderOf("vision", {.dp = 2}), LlmOf({})});
+  job.modules[0].settings.frozen = job.modules[0].projector->frozen = true;
+  Program program = Build(job);
+  ASSERT_EQ(ProblemsOf(program), "");
+  RankBoundary& encoder = program.boundaries[0].ranks[1];
+  RankBoundary& llm = program.boundaries[0].ranks[2];
+  encoder.sends_forward.push_back(encoder.sends_forward.front());
+  llm.receives_forward.push_back(llm.receives_forward.back());
+  EXPECT_EQ(ProblemsOf(program),
+            "rank 1: edge 0: message 1 never moves\n"
+            "rank 2: edge 0: message 2 never moves\n");
 }
 
 TEST(Validate, FindsMembersThatListAGroupInAnotherOrder) {

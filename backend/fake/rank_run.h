@@ -66,14 +66,14 @@ class RankRun {
   void Issue();
   bool StartFirst(LaneState& lane);
   bool HasValues(const plan::Op& op) const;
-  void Start(std::uint32_t op);
-  void Meet(std::uint32_t op, Communicator& communicator);
-  void Post(std::uint32_t op);
+  void Start(std::uint32_t index);
+  void Meet(std::uint32_t index, Communicator& communicator);
+  void Post(std::uint32_t index);
   void Handle(const Completion& completion);
-  void EndTransfer(std::uint32_t transfer, std::int64_t start_ps);
-  void EndOnLane(std::uint32_t op, std::int64_t start_ps, std::int64_t end_ps);
-  void Finish(std::uint32_t op);
-  std::string WhatItWaitsFor(std::uint32_t op) const;
+  void EndTransfer(std::uint32_t at, std::int64_t start_ps);
+  void EndOnLane(std::uint32_t index, std::int64_t start_ps, std::int64_t end_ps);
+  void Finish(std::uint32_t index);
+  std::string WhatItWaitsFor(std::uint32_t index) const;
   base::Bytes SizeOf(plan::SizeId size) const { return run_.program.Size(rank_, size); }
 
   SharedRun run_;

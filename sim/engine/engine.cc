@@ -137,8 +137,37 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   } else if (is_compute && options_.expanded) {
     GroupPiece(at, 0, now);
   } else {
-    heap_.Push(now + meeting.duration_ps, {.what = What::kGroupEnd, .a = at});
+    const std::int64_t duration = is_compute ? PacedDuration(meeting) : meeting.duration_ps;
+    heap_.Push(now + duration, {.what = What::kGroupEnd, .a = at});
   }
+}
+
+std::int64_t Engine::PacedDuration(const Meeting& meeting) const {
+  const auto work_of = [this](const auto& member) {
+    return variant(member.first).work[member.second];
+  };
+  const WorkCost* first = work_of(meeting.ops.front());
+  const bool alike = std::all_of(meeting.ops.begin(), meeting.ops.end(),
+                                 [&](const auto& member) { return work_of(member) == first; });
+  if (alike) return meeting.duration_ps;
+  std::vector<const WorkCost*> works;
+  std::size_t num_pieces = 0;
+  for (const auto& member : meeting.ops) {
+    const WorkCost* work = work_of(member);
+    if (std::find(works.begin(), works.end(), work) != works.end()) continue;
+    works.push_back(work);
+    num_pieces = std::max(num_pieces, work->order.size());
+  }
+  std::int64_t sum = 0;
+  for (std::size_t position = 0; position < num_pieces; ++position) {
+    std::int64_t slowest = 0;
+    for (const WorkCost* work : works) {
+      if (position >= work->order.size()) continue;
+      slowest = std::max(slowest, work->pieces[work->order[position]].duration_ps);
+    }
+    sum += slowest;
+  }
+  return sum;
 }
 
 void Engine::EndMeeting(std::uint32_t at, std::int64_t now) {
@@ -190,7 +219,7 @@ void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, 
 
 void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now) {
   const Meeting& meeting = meetings_[at];
-  // Inner collectives hold the members together: the slowest sets the pace of every piece.
+  // As PacedDuration has it: the slowest sets the pace of every piece.
   std::int64_t duration = 0;
   bool any = false;
   for (const auto& [cls, op] : meeting.ops) {
@@ -395,7 +424,8 @@ void Engine::ExplainDeadlock() {
     result_.blocked_class = cls;
     for (std::uint32_t op = 0; op < role.ops.size(); ++op) {
       // An exchange that was posted may still wait for the other side.
-      const bool over = state.posted[op] && (role.ops[op].kind != plan::OpKind::kP2P || state.pending[op] == 0);
+      const bool over =
+          state.posted[op] && (role.ops[op].kind != plan::OpKind::kP2P || state.pending[op] == 0);
       if (!over) {
         result_.blocked_op = op;
         return;

@@ -51,8 +51,9 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 /// Runs a lowered program in simulated time.
 ///
 /// Ops start as plan::Op says. Collectives and matched Compute start when the last class of their
-/// communicator is ready and end together, after the longest of their members' durations. Transfers
-/// are rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
+/// communicator is ready and end together, after the longest of their members' durations; of
+/// matched Compute piece by piece, since inner collectives hold its members together. Transfers are
+/// rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
 /// except on shared devices, where work progresses at a rate and ends are re-timed.
 ///
 /// Deterministic: a function of its inputs; equal times are taken in the order they were scheduled.
@@ -103,6 +104,9 @@ class Engine {
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartMeeting(std::uint32_t meeting, std::int64_t now);
+  /// How long matched Compute takes: its inner collectives hold the members together, so the
+  /// slowest sets the pace of every piece.
+  std::int64_t PacedDuration(const Meeting& meeting) const;
   void EndMeeting(std::uint32_t meeting, std::int64_t now);
   void StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void Post(std::uint32_t cls, std::uint32_t op, std::int64_t now);

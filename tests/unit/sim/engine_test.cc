@@ -325,5 +325,24 @@ TEST(Engine, ExpandedRecordsPiecesAndEndsWhereFusedDoes) {
   EXPECT_EQ(EventOf(expanded, 0, 1, 7), (Event{0, 1, 7, 77, 77, 89}));
 }
 
+TEST(Engine, TheSlowestMemberSetsThePaceOfEveryPiece) {
+  plan::Program program = EmptyProgram({.tp = 2});
+  for (int rank = 0; rank < 2; ++rank) {
+    RoleSketch sketch(program);
+    sketch.Compute(0, {.matched_over = plan::kTp});
+    sketch.Give({rank});
+  }
+  // Pieces of 10 and 30 ps meet pieces of 25 and 5: 25 and 30, more than either member needs alone.
+  const std::int64_t pieces[2][2] = {{10, 30}, {25, 5}};
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    program.works[rank] = GivenWork(pieces[rank][0]);
+    program.works[rank].parts.push_back(GivenWork(pieces[rank][1]).parts[0]);
+  }
+  EXPECT_EQ(RunGiven(program).result.end_ps, 55);
+  const TinyRun expanded = RunGiven(program, {.expanded = true});
+  EXPECT_EQ(expanded.result.end_ps, 55);
+  EXPECT_EQ(EventOf(expanded, 1, 0, 3), (Event{1, 0, 3, 25, 25, 30}));
+}
+
 }  // namespace
 }  // namespace isthmus::sim

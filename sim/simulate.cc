@@ -31,11 +31,29 @@ void CheckRoom(const plan::Program& program, const topology::Cluster& cluster) {
                                 program.num_ranks, cluster.spec().name, cluster.num_ranks()));
 }
 
+/// Whom the blocked op waits for: ranks that take no message of it, or its communicator.
+std::string Awaited(const Lowered& lowered, const EngineResult& result) {
+  const LoweredClass& cls = lowered.classes[result.blocked_class];
+  const Variant& variant = lowered.variants[cls.variant];
+  const plan::Op& op = variant.ops->ops[result.blocked_op];
+  if (op.kind != plan::OpKind::kP2P) return op.group == plan::kNone32 ? "" : " for its group";
+  std::string awaited;
+  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
+    const bool open = result.times[result.blocked_class].transfer_end_ps[at] < 0;
+    if (!open || variant.transfer_bytes[at] == 0) continue;
+    const plan::Transfer& transfer = variant.ops->transfers[at];
+    awaited += fmt::format("{} rank {} to {}", awaited.empty() ? " for" : ",",
+                           lowered.classes[cls.peers[transfer.peer]].representative.value(),
+                           transfer.sends ? "receive" : "send");
+  }
+  return awaited;
+}
+
 std::string Explain(const Lowered& lowered, const EngineResult& result) {
   const LoweredClass& cls = lowered.classes[result.blocked_class];
   const plan::Role& role = lowered.role(result.blocked_class);
-  return fmt::format("deadlock: rank {} never runs op {} ({})", cls.representative.value(),
-                     result.blocked_op,
+  return fmt::format("deadlock: rank {} waits for ever{} in op {} ({})", cls.representative.value(),
+                     Awaited(lowered, result), result.blocked_op,
                      plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
 }
 

@@ -1,0 +1,101 @@
+#include "sim/simulate.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/small_jobs.h"
+#include "tests/unit/sim/cost_profiles.h"
+#include "topology/presets.h"
+#include "traces/recorder.h"
+
+namespace isthmus::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+/// An LLM of two stages on 16 ranks with an encoder on the same ranks.
+plan::Job Colocated() {
+  return tests::SmallJob("colocated", plan::Placement::kColocated,
+                         {tests::SmallEncoder("vision", {.tp = 2, .dp = 8}),
+                          tests::SmallLlm({.tp = 4, .pp = 2, .dp = 2})});
+}
+
+class SimulateTest : public ::testing::Test {
+ protected:
+  Outcome Run(const plan::Job& job, const SimOptions& options, traces::TraceSink& sink) {
+    return Simulate(plan::Build(job), topology::Cluster(topology::H100Dgx(2)), profile_, options,
+                    {}, sink);
+  }
+
+  profiles::Profile profile_ = ShippedProfile("h100-sxm");
+};
+
+TEST_F(SimulateTest, GivesEqualTracesForEqualInputs) {
+  traces::Recorder first;
+  traces::Recorder second;
+  Run(Colocated(), {}, first);
+  Run(Colocated(), {}, second);
+  EXPECT_TRUE(first.complete());
+  EXPECT_EQ(first.trace(), second.trace());
+}
+
+TEST_F(SimulateTest, FoldedAndUnfoldedEndTogether) {
+  traces::Recorder folded;
+  traces::Recorder unfolded;
+  const Outcome few = Run(Colocated(), {}, folded);
+  const Outcome all = Run(Colocated(), {.folding = Folding::kOff}, unfolded);
+  EXPECT_TRUE(few.folded);
+  EXPECT_LT(few.simulated_ranks, 16);
+  EXPECT_EQ(all.simulated_ranks, 16);
+  EXPECT_EQ(few.end_ps, all.end_ps);
+  // Every rank's peak is that of its class.
+  for (const traces::RankClass& cls : folded.header().classes) {
+    const auto index = static_cast<std::size_t>(&cls - folded.header().classes.data());
+    for (const std::int32_t member : cls.members) {
+      EXPECT_EQ(unfolded.trailer().memory[static_cast<std::size_t>(member)].device_bytes,
+                folded.trailer().memory[index].device_bytes);
+    }
+  }
+}
+
+TEST_F(SimulateTest, MemoryCategoriesSumToTheDeviceOnEveryClass) {
+  traces::Recorder recorder;
+  Run(Colocated(), {}, recorder);
+  ASSERT_EQ(recorder.trailer().memory.size(), recorder.header().classes.size());
+  for (const traces::MemoryPeak& peak : recorder.trailer().memory) {
+    const std::int64_t sum =
+        std::accumulate(peak.categories.begin(), peak.categories.end(), std::int64_t{0},
+                        [](std::int64_t bytes, const auto& entry) { return bytes + entry.second; });
+    EXPECT_EQ(sum, peak.device_bytes);
+    EXPECT_EQ(peak.verdict, "fits");
+  }
+}
+
+TEST_F(SimulateTest, SaysWhoWaitsForWhomInADeadlock) {
+  traces::Recorder recorder;
+  const Outcome outcome = Run(tests::DeadlockingJoin(), {}, recorder);
+  EXPECT_TRUE(outcome.deadlock);
+  EXPECT_TRUE(recorder.complete());
+  EXPECT_THAT(
+      outcome.explanation,
+      MatchesRegex("deadlock: rank [0-9]+ waits for ever for rank [0-9]+ to (send|receive).* in "
+                   "op [0-9]+ \\(.+\\)"));
+}
+
+TEST_F(SimulateTest, RefusesAClusterThatIsTooSmall) {
+  traces::Recorder recorder;
+  try {
+    Simulate(plan::Build(Colocated()), topology::Cluster(topology::H100Dgx(1)), profile_, {}, {},
+             recorder);
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the job needs 16 ranks"));
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::sim

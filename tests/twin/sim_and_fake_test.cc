@@ -87,7 +87,8 @@ TEST(ShippedScenarioTwin, AgreesOnOpsBytesAndMembers) {
     EXPECT_THAT(CheckTwins(program, cluster, scenario.profile), IsEmpty());
     ++num_checked;
   }
-  EXPECT_GE(num_checked, 1);
+  // The quickstart and the examples; papers' rows need more ranks.
+  EXPECT_GE(num_checked, 6);
 }
 
 /// (rank, op, inner) of every event.

@@ -25,7 +25,7 @@ struct [[nodiscard]] Validation {
 ///   communicator meet with the same op, and there is one order in which all ranks can run their
 ///   collectives one at a time, so communicators are issued in compatible order.
 ///
-/// Cost: O(ops of all ranks), about 0.1 us an op.
+/// Cost: O(ops of all ranks), about 50 ns an op: 35 ms for 4,096 ranks with 190 ops each.
 Validation Validate(const Program& program);
 
 }  // namespace isthmus::plan

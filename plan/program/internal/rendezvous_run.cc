@@ -17,7 +17,9 @@ constexpr std::size_t kMostProblems = 10;
 
 RendezvousRun::RendezvousRun(const Program& program, const Communicators& communicators,
                              IssueOrder order)
-    : program_(program), communicators_(communicators), meetings_(2U * communicators.count()) {
+    : program_(program),
+      communicators_(communicators),
+      meetings_(std::size_t{2} * communicators.count()) {
   for (const Role& role : program.roles) graphs_.emplace_back(role, order);
   ranks_.resize(static_cast<std::size_t>(program.num_ranks));
   for (std::size_t index = 0; index < ranks_.size(); ++index) {
@@ -86,7 +88,8 @@ bool RendezvousRun::IsSameCall(const Place& a, const Place& b) const {
 void RendezvousRun::Arrive(const Place& place) {
   const Op& op = op_at(place);
   const std::uint32_t id = communicators_.id(place.rank, op.group);
-  std::vector<Place>& meeting = meetings_[2U * id + (op.kind == OpKind::kCompute ? 1U : 0U)];
+  std::vector<Place>& meeting =
+      meetings_[std::size_t{2} * id + (op.kind == OpKind::kCompute ? 1U : 0U)];
   if (!meeting.empty() && !IsSameCall(meeting.front(), place)) {
     Report(fmt::format("{} meets {}: another op or size", Name(place), Name(meeting.front())));
   }

@@ -18,7 +18,7 @@ namespace isthmus::plan::internal {
 /// equal size, and members of a communicator must come with the same op of the same size.
 ///
 /// Lifetime: refers to the program and its communicators. Needs a program whose references hold.
-/// Cost: O(ops of all ranks), about 0.1 us an op; problems beyond the tenth are left out.
+/// Cost: O(ops of all ranks), about 50 ns an op; problems beyond the tenth are left out.
 class RendezvousRun {
  public:
   RendezvousRun(const Program& program, const Communicators& communicators, IssueOrder order);

@@ -110,6 +110,24 @@ TEST(NonColocated, WarmsUpByTheRuleThatIsAskedFor) {
   }
 }
 
+// One image a sample, one sample a microbatch: six of eight lanes run on nothing, in step with the
+// others, and the transfers between them and the LLM are not there.
+TEST(NonColocated, LanesWithoutImagesAreValid) {
+  Job job = JobOf(Placement::kNonColocated,
+                  {EncoderOf("vision", {.tp = 2, .dp = 8}), LlmOf({.tp = 2, .dp = 2})});
+  job.modules[0].tokens_per_sample = job.modules[0].llm_tokens_per_sample = 96;
+  const Program program = Build(job);
+  EXPECT_EQ(ProblemsOf(program), "");
+  int lanes = 0;
+  for (int rank = 0; rank < 16; ++rank) {
+    const bool sends =
+        !program.boundaries[0].ranks[static_cast<std::size_t>(rank)].sends_forward.empty();
+    EXPECT_EQ(DispatchOf(program, rank).contains("send forward"), sends);
+    lanes += sends ? 1 : 0;
+  }
+  EXPECT_EQ(lanes, 2);
+}
+
 struct Upstream {
   Layout encoder;
   Layout llm;

@@ -22,10 +22,11 @@ using tests::LlmOf;
 using tests::OpAt;
 using tests::ProblemsOf;
 
-constexpr std::int64_t kLayer = 4 * 768 * 768 + 2 * 768 * 3072 + 2 * 2 * 768;
-constexpr std::int64_t kTable = 32000 * 768;
-constexpr std::int64_t kStem = kTable + 1536 * 768;  // words and learned positions
-constexpr std::int64_t kHead = kTable + 2 * 768;     // with the final norm
+constexpr std::int64_t kHidden = 768;
+constexpr std::int64_t kLayer = 4 * kHidden * kHidden + 2 * kHidden * 3072 + 2 * 2 * kHidden;
+constexpr std::int64_t kTable = 32000 * kHidden;
+constexpr std::int64_t kStem = kTable + 1536 * kHidden;  // words and learned positions
+constexpr std::int64_t kHead = kTable + 2 * kHidden;     // with the final norm
 
 /// Numbers of Compute ops of one action for microbatches 0 to 3.
 std::vector<std::size_t> CountsByMicrobatch(const Program& program, Action action) {

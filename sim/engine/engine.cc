@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::size_t kEventPortion = 1U << 14U;
 
-bool IsMatched(const plan::Op& op) {
-  return op.group != plan::kNone32 &&
-         (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kCollective);
-}
-
 }  // namespace
 
 Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
@@ -101,13 +96,17 @@ void Engine::OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const plan::Op& what = variant(cls).ops->ops[op];
   if (what.kind == plan::OpKind::kP2P) {
     Post(cls, op, now);
-  } else if (IsMatched(what) &&
-             lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks >
-                 1) {
+  } else if (Meets(cls, what)) {
     Arrive(cls, op, now);
   } else {
     StartAlone(cls, op, now);
   }
+}
+
+bool Engine::Meets(std::uint32_t cls, const plan::Op& op) const {
+  if (op.kind != plan::OpKind::kCompute && op.kind != plan::OpKind::kCollective) return false;
+  if (op.group == plan::kNone32) return false;
+  return lowered_.communicators[lowered_.classes[cls].communicators[op.group]].num_ranks > 1;
 }
 
 std::uint32_t Engine::MeetingOf(std::uint32_t cls, const plan::Op& op) const {
@@ -204,159 +203,6 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   } else {
     heap_.Push(now + here.duration_ps[op], {.what = What::kOpEnd, .a = cls, .b = op});
   }
-}
-
-void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now) {
-  const WorkCost& work = *variant(cls).work[op];
-  if (position == work.order.size()) {
-    Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
-    return;
-  }
-  const PieceCost& piece = work.pieces[work.order[position]];
-  RecordPiece(cls, op, position, piece, now);
-  heap_.Push(now + piece.duration_ps, {.what = What::kPiece, .a = cls, .b = position + 1, .c = op});
-}
-
-void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now) {
-  const Meeting& meeting = meetings_[at];
-  // As PacedDuration has it: the slowest sets the pace of every piece.
-  std::int64_t duration = 0;
-  bool any = false;
-  for (const auto& [cls, op] : meeting.ops) {
-    const WorkCost& work = *variant(cls).work[op];
-    if (position >= work.order.size()) continue;
-    const PieceCost& piece = work.pieces[work.order[position]];
-    RecordPiece(cls, op, position, piece, now);
-    duration = std::max(duration, piece.duration_ps);
-    any = true;
-  }
-  if (!any) {
-    EndMeeting(at, now);
-    return;
-  }
-  heap_.Push(now + duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
-}
-
-void Engine::RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
-                         const PieceCost& piece, std::int64_t start) {
-  // A piece has two numbers, kernels and collective: measured traces have both, too.
-  const std::uint32_t inner = position * 2 + 1;
-  if (piece.compute_ps > 0) Record({cls, op, inner, start, start, start + piece.compute_ps});
-  if (piece.communication_ps > 0)
-    Record({cls, op, inner + 1, start, start, start + piece.communication_ps});
-}
-
-void Engine::StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now) {
-  const auto device = static_cast<std::uint32_t>(device_of(cls));
-  // One compute op at a time runs per class, so the class names the job; its op is found again by
-  // the state of the class.
-  devices_[device].Start(now, cls, work);
-  running_op_[cls] = op;
-  ArmDevice(device);
-}
-
-void Engine::ArmDevice(std::uint32_t device) {
-  const auto next = devices_[device].NextEnd();
-  if (!next) return;
-  heap_.Push(next->first, {.what = What::kDevice,
-                           .a = device,
-                           .b = static_cast<std::uint32_t>(devices_[device].epoch())});
-}
-
-void Engine::OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now) {
-  if (static_cast<std::uint32_t>(devices_[device].epoch()) != epoch) return;  // re-timed since
-  const std::uint32_t cls = devices_[device].NextEnd()->second;
-  const std::uint32_t op = running_op_[cls];
-  devices_[device].End(now, cls);
-  ArmDevice(device);
-  const plan::Op& what = variant(cls).ops->ops[op];
-  const bool met =
-      IsMatched(what) &&
-      lowered_.communicators[lowered_.classes[cls].communicators[what.group]].num_ranks > 1;
-  if (!met) {
-    Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
-    return;
-  }
-  const std::uint32_t meeting = MeetingOf(cls, what);
-  if (--meetings_[meeting].num_running == 0) EndMeeting(meeting, now);
-}
-
-void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
-  const Variant& here = variant(cls);
-  const plan::Op& what = here.ops->ops[op];
-  ClassState& state = classes_[cls];
-  state.posted[op] = true;
-  ++result_.num_ops;
-  result_.times[cls].start_ps[op] = now;
-  result_.times[cls].end_ps[op] = now;
-  Record({cls, op, 0, now, now, now});
-  const std::uint32_t next = here.graph->AfterPost(op);
-  if (next != plan::kNone32) ReleaseList(cls, {&next, 1});
-  std::uint16_t left = 0;
-  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers;
-       ++index) {
-    if (here.transfer_bytes[index] > 0) {
-      ++left;
-    } else {
-      ReleaseList(cls, here.graph->AfterTransfer(index));
-    }
-  }
-  state.pending[op] = left;
-  if (left == 0) {
-    ++state.num_done;
-    Release(cls, op, now);
-    return;
-  }
-  StartTransfers(cls, op, now);
-}
-
-void Engine::StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
-  const plan::Role& role = *variant(cls).ops;
-  const plan::Op& what = role.ops[op];
-  for (std::uint32_t index = what.first_transfer; index < what.first_transfer + what.num_transfers;
-       ++index) {
-    const std::uint32_t slot = role.transfers[index].peer;
-    const std::uint32_t peer = lowered_.classes[cls].peers[slot];
-    const std::uint32_t partner = lowered_.classes[cls].matches[slot]->partner[index];
-    if (partner == plan::kNone32) continue;
-    const std::uint32_t partner_op = variant(peer).graph->OpOfTransfer(partner);
-    if (!classes_[peer].posted[partner_op]) continue;
-    MaybeStart(cls, index, now);
-    // The other side waited for us, perhaps in several messages of one class.
-    const plan::Op& other = variant(peer).ops->ops[partner_op];
-    for (std::uint32_t theirs = other.first_transfer;
-         theirs < other.first_transfer + other.num_transfers; ++theirs) {
-      const std::uint32_t their_slot = variant(peer).ops->transfers[theirs].peer;
-      if (lowered_.classes[peer].peers[their_slot] != cls) continue;
-      const std::uint32_t ours = lowered_.classes[peer].matches[their_slot]->partner[theirs];
-      if (ours != plan::kNone32 && variant(cls).graph->OpOfTransfer(ours) == op)
-        MaybeStart(peer, theirs, now);
-    }
-  }
-}
-
-void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
-  ClassState& state = classes_[cls];
-  if (state.started[transfer]) return;
-  state.started[transfer] = true;
-  const std::uint32_t slot = variant(cls).ops->transfers[transfer].peer;
-  const std::int64_t duration = lowered_.classes[cls].matches[slot]->duration_ps[transfer];
-  // Until it is over, the place of its end holds its start.
-  result_.times[cls].transfer_end_ps[transfer] = now;
-  heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
-}
-
-void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
-  const OpGraph& graph = *variant(cls).graph;
-  const std::uint32_t op = graph.OpOfTransfer(transfer);
-  ClassTimes& times = result_.times[cls];
-  const std::uint32_t inner = transfer - variant(cls).ops->ops[op].first_transfer + 1;
-  Record({cls, op, inner, times.start_ps[op], times.transfer_end_ps[transfer], now});
-  times.transfer_end_ps[transfer] = now;
-  ReleaseList(cls, graph.AfterTransfer(transfer));
-  if (--classes_[cls].pending[op] > 0) return;
-  ++classes_[cls].num_done;
-  Release(cls, op, now);
 }
 
 void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,

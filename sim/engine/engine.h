@@ -127,6 +127,8 @@ class Engine {
   void Record(const traces::Event& event);
   void Flush();
   void ExplainDeadlock();
+  /// Whether the op meets other ranks' ops, to start and end with them.
+  bool Meets(std::uint32_t cls, const plan::Op& op) const;
   std::uint32_t MeetingOf(std::uint32_t cls, const plan::Op& op) const;
   bool shares(std::uint32_t cls) const {
     return !options_.sharing.device_of_class.empty() && device_of(cls) >= 0;

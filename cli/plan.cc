@@ -79,6 +79,12 @@ Json ProgramJson(const plan::Program& program) {
           {"boundaries", boundaries}};
 }
 
+/// The program, and below it what moves between its modules.
+std::string PrintWhole(const plan::Program& program) {
+  const std::string boundaries = plan::PrintBoundaries(program);
+  return plan::PrintProgram(program) + (boundaries.empty() ? "" : "\n") + boundaries + "\n";
+}
+
 }  // namespace
 
 int Plan(const PlanOptions& options) {
@@ -98,7 +104,7 @@ int Plan(const PlanOptions& options) {
   } else {
     text = options.rank         ? plan::PrintRank(program, base::Rank{*options.rank})
            : options.boundaries ? plan::PrintBoundaries(program)
-                                : plan::PrintProgram(program) + plan::PrintBoundaries(program);
+                                : PrintWhole(program);
     for (const std::string& problem : validation.problems) text += "problem: " + problem + "\n";
     text += validation.ok()
                 ? "valid: values, order, transfers, rendezvous and communicators checked\n"

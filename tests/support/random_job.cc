@@ -29,7 +29,7 @@ std::vector<Layout> LayoutsOf(int num_ranks, int num_layers, int most_pp, std::i
   std::vector<Layout> layouts;
   for (const int tp : {1, 2, 3, 4, 6, 8}) {
     for (const int cp : {1, 2, 4}) {
-      if (kSpanTokens % (2 * cp * tp) != 0) continue;
+      if (kSpanTokens % (std::int64_t{2} * cp * tp) != 0) continue;
       for (int pp = 1; pp <= std::min(num_layers, most_pp); ++pp) {
         if (num_ranks % (tp * cp * pp) != 0) continue;
         const int dp = num_ranks / (tp * cp * pp);

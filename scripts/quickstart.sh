@@ -16,12 +16,19 @@ done
 
 scripts/setup.sh
 
+# Tests and their libraries are left to scripts/test.sh.
+build() {
+  cmake --preset release -DBUILD_TESTING=OFF >"$log" 2>&1 || return
+  if [ -t 1 ]; then
+    cmake --build --preset release --target isthmus  # A line that counts up.
+  else
+    cmake --build --preset release --target isthmus >>"$log" 2>&1
+  fi
+}
 echo "Building (the first time takes some minutes)"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Tests and their libraries are left to scripts/test.sh.
-if ! { cmake --preset release -DBUILD_TESTING=OFF &&
-       cmake --build --preset release --target isthmus; } >"$log" 2>&1; then
+if ! build; then
   tail -n 40 "$log" >&2
   echo "The build failed." >&2
   exit 1

@@ -1,10 +1,8 @@
 // A disk that fills up at any point leaves the old file as it was and nothing beside it.
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -12,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file_io.h"
+#include "tests/support/test_folder.h"
 
 namespace isthmus::base {
 namespace {
@@ -52,8 +51,7 @@ bool WriteLimited(const fs::path& path, rlim_t limit) {
 }
 
 TEST(AtomicFileFault, AFullDiskAtAnyPointLeavesTheOldFile) {
-  std::string pattern = fs::temp_directory_path() / "isthmus-fault-XXXXXX";
-  const fs::path folder = ::mkdtemp(pattern.data());
+  const fs::path folder = tests::TestFolder();
   const fs::path path = folder / "report.txt";
   WriteFile(path, "old");
   // From the first byte to the last: at the borders of the 64 KiB buffer, and within it.
@@ -65,7 +63,6 @@ TEST(AtomicFileFault, AFullDiskAtAnyPointLeavesTheOldFile) {
   }
   EXPECT_TRUE(WriteLimited(path, 200'000));
   EXPECT_EQ(ReadFile(path), std::string(200'000, 'n'));
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/support/test_folder.h"
 
 namespace isthmus::base {
 namespace {
@@ -16,21 +17,18 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// A folder of the test's own, removed with it.
+// A folder of each test's own.
 class FileIo : public testing::Test {
  protected:
-  FileIo() {
-    std::string pattern = fs::temp_directory_path() / "isthmus-file-io-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~FileIo() override { fs::remove_all(folder_); }
+  FileIo() { fs::create_directories(folder_); }
 
   std::size_t num_files() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  const fs::path folder_ =
+      tests::TestFolder() / testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 std::string ReadFailure(const fs::path& path, Bytes limit = Bytes(1 << 20)) {

@@ -167,8 +167,8 @@ void AddValidate(CLI::App& app, Verbs& verbs) {
   verb.callback([&verbs] { verbs.run = [&verbs] { return Validate(verbs.validate); }; });
 }
 
-/// Names a verb or option that doesn't exist before the parser complains of what is missing because of
-/// it.
+/// Names a verb or option that doesn't exist before the parser complains of what is missing because
+/// of it.
 void CheckNames(const CLI::App& app, int argc, char** argv) {
   const CLI::App* verb = &app;
   for (int index = 1; index < argc; ++index) {
@@ -177,17 +177,20 @@ void CheckNames(const CLI::App& app, int argc, char** argv) {
     if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
       const std::string name = argument.substr(0, argument.find('='));
       if (verb->get_option_no_throw(name) != nullptr) continue;
-      throw base::Error(fmt::format("{}: no such option; '{} --help' lists them", name, verb->get_display_name()));
+      throw base::Error(fmt::format("{}: no such option; '{} --help' lists them", name,
+                                    verb->get_display_name()));
     }
     if (!takes_verb || argument.rfind('-', 0) == 0) continue;
     std::vector<std::string> names;
     for (const CLI::App* known : verb->get_subcommands({})) names.push_back(known->get_name());
     const CLI::App* found = nullptr;
-    for (const CLI::App* known : verb->get_subcommands({})) found = known->get_name() == argument ? known : found;
+    for (const CLI::App* known : verb->get_subcommands({}))
+      found = known->get_name() == argument ? known : found;
     if (found == nullptr) {
       const std::optional<std::string> meant = base::ClosestName(argument, names);
-      throw base::Error(fmt::format("{}: no such verb; allowed: {}{}", argument, fmt::join(names, ", "),
-                                    meant ? fmt::format("\n  hint: did you mean {}?", *meant) : ""));
+      throw base::Error(
+          fmt::format("{}: no such verb; allowed: {}{}", argument, fmt::join(names, ", "),
+                      meant ? fmt::format("\n  hint: did you mean {}?", *meant) : ""));
     }
     verb = found;
   }
@@ -233,10 +236,16 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return isthmus::cli::kUserError;
   } catch (const isthmus::base::Error& error) {
-    fmt::print(stderr, "isthmus: error: {}\n", error.what());
+    // Texts of files bring their place and the word themselves.
+    const std::string text = error.what();
+    const bool complete = text.find("error: ") != std::string::npos;
+    fmt::print(stderr, "{}{}\n", complete ? "" : "isthmus: error: ", text);
     return isthmus::cli::kUserError;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "isthmus: error: out of memory\n");
+    return isthmus::cli::kWorldFailure;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "isthmus: error: {}\n", error.what());
     return isthmus::cli::kWorldFailure;
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "cli/commands.h"
 #include "plan/program/program.h"
@@ -31,8 +32,16 @@ int ScenarioShow(const ScenarioOptions& options) {
 int ScenarioCheck(const ScenarioOptions& options) {
   std::string text;
   nlohmann::ordered_json checked = nlohmann::ordered_json::array();
+  std::vector<base::Diagnostic> mistakes;
   for (const std::string& file : options.files) {
-    const scenarios::Scenario scenario = scenarios::LoadScenario(file, options.overrides);
+    scenarios::Scenario scenario;
+    try {
+      scenario = scenarios::LoadScenario(file, options.overrides);
+    } catch (const base::ScenarioError& error) {
+      // The mistakes of all files are told at once.
+      mistakes.insert(mistakes.end(), error.diagnostics().begin(), error.diagnostics().end());
+      continue;
+    }
     const std::string placement = plan::ToText(scenario.job.placement);
     const std::string hash = base::HashText(scenario.hash);
     checked.push_back({{"file", file},
@@ -43,6 +52,7 @@ int ScenarioCheck(const ScenarioOptions& options) {
     text +=
         fmt::format("{}: ok ({}, {} ranks, {})\n", file, placement, scenario.job.num_ranks, hash);
   }
+  if (!mistakes.empty()) throw base::ScenarioError(std::move(mistakes));
   Write(options.output,
         options.output.json ? nlohmann::ordered_json{{"checked", checked}}.dump(2) + "\n" : text);
   return 0;

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
-#include "plan/program/validate.h"
+#include "cli/progress.h"
 #include "reports/analysis.h"
 #include "reports/json.h"
 #include "reports/text.h"
@@ -40,26 +40,42 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
   return engine;
 }
 
+/// What the answer leaves out, beside what the scenario assumes.
+void AddAssumptions(scenarios::Scenario& scenario) {
+  scenario.assumptions.emplace_back(
+      "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
+      "the "
+      "cluster don't enter");
+  if (scenario.metric == scenarios::StepMetric::kForwardBackward) {
+    scenario.assumptions.emplace_back(
+        "step.metric forward_backward: only `validate` cuts a step there; these figures are of the "
+        "whole step");
+  }
+}
+
 }  // namespace
 
 int Simulate(const SimulateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const sim::SimOptions engine = EngineOptions(options);
-  const scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
+  Progress progress("loading the scenario");
+  scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
   const topology::Cluster cluster(scenario.cluster);
+  progress.Begin("planning");
   const plan::Program program = plan::Build(scenario.job);
+  progress.Begin("simulating");
 
   reports::Analysis analysis;
   std::vector<std::unique_ptr<traces::TraceSink>> files;
-  std::vector<traces::TraceSink*> sinks{&analysis};
+  std::vector<traces::TraceSink*> sinks{&progress, &analysis};
   for (const std::string& path : options.traces) {
     files.push_back(traces::OpenTraceFile(path));
     sinks.push_back(files.back().get());
   }
   traces::TeeSink sink(sinks);
+  AddAssumptions(scenario);
   const sim::RunFacts facts{.scenario_name = scenario.name,
                             .scenario_hash = base::HashText(scenario.hash),
-                            .profile_name = scenario.profile.name(),
                             .commit = std::string(BuildCommit()),
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};

@@ -148,6 +148,8 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.job = ResolveJob(resolution);
   scenario.profile = ProfileOf(resolution, sources, search);
   diagnostics.ThrowIfAny();
+  ResolveKernels(resolution, scenario.profile, scenario.job);
+  diagnostics.ThrowIfAny();
 
   Node effective;
   Recorder recorder(effective);

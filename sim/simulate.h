@@ -12,12 +12,10 @@
 /// From a program to a predicted trace, in simulated time.
 namespace isthmus::sim {
 
-enum class NetworkModel : std::uint8_t { kNccl };
 enum class Folding : std::uint8_t { kAuto, kOff };
 enum class Expansion : std::uint8_t { kFused, kExpanded };
 
 struct SimOptions {
-  NetworkModel network = NetworkModel::kNccl;
   Folding folding = Folding::kAuto;
   Expansion expansion = Expansion::kFused;
   bool record_memory_counters = true;
@@ -27,7 +25,6 @@ struct SimOptions {
 struct RunFacts {
   std::string scenario_name;
   std::string scenario_hash;
-  std::string profile_name;
   std::string commit;
   std::uint64_t seed = 0;
   std::vector<std::string> assumptions;

@@ -134,6 +134,22 @@ Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, 
   return local;
 }
 
+/// A leader's exchange names its messages by 16 bits.
+void CheckMessages(const PlacedJob& placed, std::size_t edge) {
+  constexpr std::size_t kMostMessages = 10'000;
+  std::size_t most = 0;
+  for (const RankBoundary& rank : placed.boundaries[edge].ranks) {
+    most = std::max({most, rank.sends_forward.size(), rank.receives_forward.size()});
+  }
+  if (most <= kMostMessages) return;
+  const Edge& between = placed.job->edges[edge];
+  throw base::Error(fmt::format(
+      "one rank of {} or {} would exchange {} messages a microbatch with the other; at most {} are "
+      "built\n  hint: give the module with fewer data-parallel copies more of them",
+      ModuleOf(*placed.job, between.from).name, ModuleOf(*placed.job, between.to).name, most,
+      kMostMessages));
+}
+
 }  // namespace
 
 bool PlacedJob::is_trained(int module) const {
@@ -172,6 +188,7 @@ PlacedJob Place(const Job& job) {
   }
   for (const Edge& edge : job.edges)
     placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
+  for (std::size_t edge = 0; edge < placed.boundaries.size(); ++edge) CheckMessages(placed, edge);
   std::vector<int> num_stages;
   for (const auto& stages : placed.stages) num_stages.push_back(static_cast<int>(stages.size()));
   placed.warmup = WarmupDepths(num_stages, job.edges, job.schedule.warmup_rule);

@@ -56,6 +56,13 @@ RankEmitter::Station* RankEmitter::StationOf(int module) {
   return nullptr;
 }
 
+void RankEmitter::Station::Clear() {
+  for (auto* lists : {&inputs, &output_gradients, &input_gradients}) {
+    for (std::vector<ValueId>& values : *lists) values.clear();
+  }
+  for (std::optional<ValueId>& output : outputs) output.reset();
+}
+
 std::string RankEmitter::RoleName() const {
   std::string name;
   for (const Station& station : stations_) {
@@ -74,6 +81,7 @@ std::string RankEmitter::RoleName() const {
 EmittedRank RankEmitter::Emit() {
   for (int step = 0; step < job_.num_steps; ++step) {
     state_ = {.step = step};
+    for (Station& station : stations_) station.Clear();
     for (Station& station : stations_) station.emitter.BeginStep(state_);
     state_.serial.reset();
     switch (job_.placement) {

@@ -39,6 +39,9 @@ class RankEmitter {
     std::vector<std::optional<ValueId>> outputs;
     std::vector<std::vector<ValueId>> output_gradients;
     std::vector<std::vector<ValueId>> input_gradients;  // for the stage in front
+
+    /// Nothing flows from one step to the next but parameters and optimizer state.
+    void Clear();
   };
   /// The transfers of one exchange while they are collected.
   struct Exchange {
@@ -48,6 +51,7 @@ class RankEmitter {
     std::vector<ValueId> produced;
     Purpose purpose = Purpose::kPipeline;
     int microbatch = -1;
+    std::uint16_t module = 0;
   };
   enum class Way { kForward, kBackward };
 

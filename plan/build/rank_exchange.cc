@@ -148,6 +148,7 @@ void RankEmitter::ReceiveOverEdge(Exchange& exchange, int edge, Way way, int mic
 
 void RankEmitter::RunExchange(Station& station, const PipelineCall& call) {
   Exchange exchange;
+  exchange.module = static_cast<std::uint16_t>(station.module);
   std::map<int, std::vector<ValueId>> arrived_forward;
   std::map<int, std::vector<ValueId>> arrived_backward;
   if (call.send_forward >= 0) {
@@ -195,7 +196,7 @@ void RankEmitter::Post(const Exchange& exchange) {
   if (transfers.empty()) return;
   Op op{.kind = OpKind::kP2P, .purpose = exchange.purpose};
   op.lane = writer_.P2PLane();
-  op.module = static_cast<std::uint16_t>(stations_.front().module);
+  op.module = exchange.module;
   op.microbatch = exchange.microbatch;
   op.step = static_cast<std::int16_t>(state_.step);
   if (job_.schedule.protocol == MessageProtocol::kShapeThenPayload) {

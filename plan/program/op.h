@@ -20,6 +20,7 @@ enum class Action : std::uint8_t {
 
 enum class CopyDirection : std::uint8_t { kToHost, kToDevice };
 
+/// kClip scales gradients: by 1/tokens, and by what the norm asks for where gradients are clipped.
 /// kStep updates parameters unless found_inf (its predicate is one of its consumed scalars).
 enum class OptimizerAction : std::uint8_t { kZero, kNorm, kCheck, kClip, kStep };
 

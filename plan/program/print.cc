@@ -38,7 +38,7 @@ const char* OptimizerText(OptimizerAction action) {
     case OptimizerAction::kCheck:
       return "overflow check";
     case OptimizerAction::kClip:
-      return "clip gradients";
+      return "scale gradients";
     case OptimizerAction::kStep:
       return "optimizer step";
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/job.h"
+#include "profiles/profile.h"
 #include "scenarios/internal/diagnostics.h"
 #include "scenarios/internal/node.h"
 #include "scenarios/spec.h"
@@ -69,6 +70,10 @@ struct EncoderTokens {
   std::int64_t spans_per_sample = 0;
 };
 EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module);
+
+// Checks that the machine has the kernels that modules ask for; where a module names no attention
+// kernel, the first one that the machine has is taken, in `job` too.
+void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);
 
 // Checks what concerns all encoders' tokens together.
 void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,

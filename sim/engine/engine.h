@@ -45,7 +45,8 @@ struct EngineResult {
   std::vector<ClassTimes> times;  // by class
 };
 
-/// Takes events in portions, in the order of their ends.
+/// Takes events in portions: ops and transfers in the order of their ends, pieces of expanded
+/// blocks when they start.
 using EventPort = std::function<void(std::span<const traces::Event>)>;
 
 /// Runs a lowered program in simulated time.

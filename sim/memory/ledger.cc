@@ -171,13 +171,28 @@ std::vector<traces::MemoryCounter> Ledger::Counters(std::uint32_t rank_class,
 
 int CountCommunicators(const plan::Role& role, const LoweredClass& rank_class,
                        const Lowered& lowered) {
-  std::set<std::uint32_t> carrying;
+  const plan::Program& program = *lowered.program;
+  std::set<std::vector<base::Rank>> carrying;  // communicators over the same ranks count once
   bool p2p = false;
+  const auto add = [&](const plan::GroupRef& group) {
+    std::vector<base::Rank> members = program.Members(rank_class.representative, group);
+    if (members.size() > 1) carrying.insert(std::move(members));
+  };
+  std::set<std::uint32_t> seen;
   for (const plan::Op& op : role.ops) {
     p2p = p2p || op.kind == plan::OpKind::kP2P;
     if (op.group == plan::kNone32 || op.purpose == plan::Purpose::kScalars) continue;
-    const std::uint32_t communicator = rank_class.communicators[op.group];
-    if (lowered.communicators[communicator].num_ranks > 1) carrying.insert(communicator);
+    const plan::GroupRef& group = role.groups[op.group];
+    if (!seen.insert(op.group).second) continue;
+    if (op.kind != plan::OpKind::kCompute) {
+      add(group);
+      continue;
+    }
+    // A block is matched over all its inner axes together; each axis is a communicator.
+    for (const plan::AxisSet axis : {plan::kTp, plan::kCp, plan::kEp}) {
+      if ((group.axes.bits() & axis.bits()) == 0) continue;
+      add({.kind = plan::GroupRef::Kind::kAxes, .module = group.module, .axes = axis});
+    }
   }
   return static_cast<int>(carrying.size()) + (p2p ? 1 : 0);
 }

@@ -1,6 +1,7 @@
 """`isthmus plan`, `topology` and `scenario`: what they print, and what they refuse."""
 
 import json
+import os
 
 import isthmus_cli
 from isthmus_cli import run
@@ -65,6 +66,11 @@ class ScenarioTest(isthmus_cli.CliTest):
         result = run("scenario", "check", GPT)
         self.assert_ends(result, 0)
         self.assertIn("ok", result.stdout)
+
+    def test_reports_the_mistakes_of_all_files(self):
+        bad = "tests/golden/errors"
+        files = [f"{bad}/{name}" for name in sorted(os.listdir(bad)) if name.endswith(".yaml")][:2]
+        self.assert_user_error(run("scenario", "check", *files), *files)
 
     def test_reports_a_mistake_with_its_place(self):
         self.assert_user_error(run("scenario", "check", GPT, "--set", "modules.llm.layout.tp=3"), "tp", "hint")

@@ -69,6 +69,24 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assert_user_error(run("simulate", GPT, "--network", "carrier-pigeon"), "carrier-pigeon", "nccl")
         self.assert_user_error(run("simulate", GPT, "--fold", "maybe"), "maybe", "auto", "off")
 
+    def test_nothing_is_left_over_from_step_to_step(self):
+        # Boundary tensors of step k must be gone in step k + 1: a third step peaks like the second.
+        joins = "scenarios/examples/vision-audio-12gpu.yaml"
+        two, three = (simulate_json(joins, "--set", f"step.num_steps={steps}")["memory"] for steps in (2, 3))
+        self.assertEqual([row["categories"] for row in two], [row["categories"] for row in three])
+
+    def test_other_gpus_take_the_attention_kernel_they_have(self):
+        self.assert_ends(run("simulate", GPT, "--set", "cluster=a100-dgx"), 0)
+        show = run("scenario", "show", GPT, "--set", "cluster=a100-dgx")
+        self.assertIn("attention: flash2", show.stdout)
+        self.assert_user_error(run("simulate", GPT, "--set", "cluster=a100-dgx", "--set", "modules.llm.attention=cudnn"),
+                               "modules.llm.attention", "flash2")
+        self.assert_user_error(run("simulate", GPT, "--set", "modules.llm.precision=fp32"), "modules.llm.precision",
+                               "no kernels of fp32")
+
+    def test_a_leader_with_too_many_messages_is_refused(self):
+        self.assert_user_error(run("simulate", "tests/data/wide_fan_out.yaml"), "vision", "messages", "hint")
+
     def test_a_stored_trace_gives_the_same_report(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "step.isthmus")

@@ -50,7 +50,8 @@ struct OptimizerOptions {
 
 /// A validated request for a program. Needs what scenarios guarantees: exactly one decoder, every
 /// other module an encoder with one edge into it, layouts that tile [0, num_ranks) and make one of
-/// the three placements, divisibility of heads, layers, batch. Build() checks its own preconditions.
+/// the three placements, divisibility of heads, layers, batch. Build() checks its own
+/// preconditions.
 struct Job {
   std::string name;
   std::vector<Module> modules;

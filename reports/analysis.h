@@ -14,7 +14,8 @@ namespace isthmus::reports {
 /// communication of a fused op (OpRecord::inner_shares, scaled to the op's measured length). A gap
 /// before an op is walked backwards along what the op really waited for, the predecessor (value or
 /// lane) that was ready last:
-///   collective     [start, end] exposed communication of its category, [issue, start] straggler, or
+///   collective     [start, end] exposed communication of its category, [issue, start] straggler,
+///   or
 ///                  bubble where members are at different stages (boundaries, norms, token counts)
 ///   transfer       [start, end] exposed communication, and so is queueing after both sides were
 ///                  there; before that, [issue, the other side's issue] is bubble

@@ -45,7 +45,8 @@ struct BoundaryStep {
   /// busiest is the most that any of the n members sends to or receives from the others.
   /// kSelect: tokens kept. kTransfers: tokens sent or received by this rank.
   std::int64_t tokens = 0;
-  /// kCollective: tokens each member of the group contributes (broadcast: the root all, the others 0).
+  /// kCollective: tokens each member of the group contributes (broadcast: the root all, the others
+  /// 0).
   std::vector<std::int64_t> member_tokens;
   friend bool operator==(const BoundaryStep&, const BoundaryStep&) = default;
 };
@@ -73,8 +74,8 @@ struct RankBoundary {
   Interval needed_forward;   // what v needs here
   Interval held_backward;    // v's gradient here
   Interval needed_backward;  // what u's backward needs here
-  /// Communicators, each once. Members of an all-gather come in slot order: results are their parts one after
-  /// the other. The first member is the root of a broadcast or reduce.
+  /// Communicators, each once. Members of an all-gather come in slot order: results are their parts
+  /// one after the other. The first member is the root of a broadcast or reduce.
   std::vector<std::vector<base::Rank>> groups;
   std::vector<BoundaryStep> forward;
   std::vector<BoundaryStep> backward;

@@ -336,8 +336,8 @@ std::vector<Rank> GatherThatMatters(const Boundary& boundary) {
     for (const bool forward : {true, false}) {
       for (const BoundaryStep& step : forward ? entry.forward : entry.backward) {
         if (step.kind == BoundaryStep::Kind::kCollective &&
-            step.collective == CollectiveKind::kAllGather &&
-            step.member_tokens[0] > 0 && step.member_tokens[1] > 0 &&
+            step.collective == CollectiveKind::kAllGather && step.member_tokens[0] > 0 &&
+            step.member_tokens[1] > 0 &&
             !(forward ? entry.needed_forward : entry.needed_backward).empty()) {
           return entry.groups[step.group];
         }
@@ -372,7 +372,8 @@ TEST(BoundaryProperty, SwappedSlotsAreNoticed) {
           std::swap(entry.groups[group][0], entry.groups[group][1]);
           for (auto* steps : {&entry.forward, &entry.backward}) {
             for (BoundaryStep& step : *steps) {
-              const bool gathers = step.kind == BoundaryStep::Kind::kCollective && step.group == group;
+              const bool gathers =
+                  step.kind == BoundaryStep::Kind::kCollective && step.group == group;
               if (gathers) std::swap(step.member_tokens[0], step.member_tokens[1]);
             }
           }

@@ -1,0 +1,163 @@
+#include "studies/internal/training_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "plan/model/module.h"
+
+namespace isthmus::studies::internal {
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string Lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a')
+                                                : character;
+  });
+  return text;
+}
+
+std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t fallback) {
+  return row.integer(column).value_or(fallback);
+}
+
+bool IsMegatronCore(const RunsRow& row) {
+  const std::string& framework = row.text("framework");
+  const bool is_family = Has(framework, "NeMo") || Has(framework, "Megatron-Bridge") ||
+                         Has(framework, "Megatron-Core") || Has(framework, "Megatron-LM") ||
+                         Has(framework, "Transformer Engine");
+  return is_family && row.text("source_date") >= "2023";
+}
+
+std::optional<std::string> ClusterOf(const RunsRow& row) {
+  const std::string& gpu = row.text("gpu");
+  const std::string& memory = row.text("gpu_mem_gb");
+  if (gpu == "H100" && memory == "80") return "h100-dgx";
+  if (gpu == "H200" && memory == "141") return "h200-dgx";
+  if (gpu == "A100" && memory == "80") return "a100-dgx";
+  return std::nullopt;
+}
+
+Mlp MlpOf(const RunsRow& row) {
+  const std::string model = Lower(row.text("model"));
+  for (const char* family : {"llama", "qwen", "mistral", "gemma", "phi-", "olmo", "yi-"}) {
+    if (Has(model, family)) return Mlp::kGated;
+  }
+  for (const char* family : {"gpt", "nemotron", "mpt", "opt-", "bloom", "turing"}) {
+    if (Has(model, family)) return Mlp::kPlain;
+  }
+  const auto billions = row.number("params_b");
+  if (!billions) return Mlp::kUnknown;
+  plan::Transformer t;
+  t.num_layers = static_cast<int>(IntegerOr(row, "layers", 0));
+  t.hidden = IntegerOr(row, "hidden", 0);
+  t.ffn_hidden = IntegerOr(row, "ffn_hidden", 0);
+  t.num_heads = IntegerOr(row, "heads", 1);
+  t.num_kv_heads = IntegerOr(row, "kv_heads", t.num_heads);
+  t.head_dim = IntegerOr(row, "head_dim", t.hidden / t.num_heads);
+  t.vocab_size = IntegerOr(row, "vocab", 0);
+  const auto distance = [&](bool gated) {
+    t.gated_mlp = gated;
+    return std::abs(static_cast<double>(plan::TotalParameters(t)) / 1e9 - *billions);
+  };
+  return distance(true) < distance(false) ? Mlp::kGated : Mlp::kPlain;
+}
+
+bool IsGpt(const RunsRow& row) { return Lower(row.text("model")).starts_with("gpt"); }
+
+namespace {
+
+// What the architecture and the training task need that is not built yet.
+std::string WhyNotModel(const RunsRow& row) {
+  const std::string task = Lower(row.text("task"));
+  const std::string& attention = row.text("attention_type");
+  if (IntegerOr(row, "experts", 0) > 0 || IntegerOr(row, "EP", 1) > 1) {
+    return "mixture of experts is known but not built yet";
+  }
+  if (Has(task, "lora") || Has(task, "peft")) return "LoRA is known but not built yet";
+  if (Has(task, "multimodal") || Has(row.text("framework"), "MIMO")) {
+    return "a multimodal row without the encoder's dimensions";
+  }
+  if (!attention.empty() && attention != "gqa" && attention != "mha") {
+    return fmt::format("attention of type {} is not built", attention);
+  }
+  if (Has(row.text("framework"), "JAX")) {
+    return "JAX programs rematerialise in a way that the row does not state";
+  }
+  return {};
+}
+
+// What sharding, precision, machine and schedule need that is not built yet.
+std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
+  const std::string sharding = row.text("fsdp_zero") + " " + row.text("framework");
+  for (const char* kind : {"FSDP", "ZeRO-3", "ZeRO-2", "zero2", "DeepSpeed", "torchtitan"}) {
+    if (Has(sharding, kind)) return "FSDP and ZeRO-2 or -3 are known but not built yet";
+  }
+  const bool is_replicated = row.text("dist_opt") == "no" || Has(sharding, "ZeRO-0") ||
+                             row.text("fsdp_zero") == "none (DDP)";
+  if (is_replicated && IntegerOr(row, "DP", 2) > 1) {
+    return "an optimizer whose state every copy holds is known but not built yet";
+  }
+  const std::string& precision = row.text("precision");
+  const bool is_open = precision.empty() && kind == RunsKind::kMemoryPoints;
+  if (precision.empty() && !is_open) return "the precision is not stated";
+  if (!is_open && precision != "BF16" && precision != "FP16") {
+    return fmt::format("precision {} is known but not built yet",
+                       precision.substr(0, precision.find(' ')));
+  }
+  if (!ClusterOf(row)) {
+    return fmt::format("no profile of GPU {} with {} GB", row.text("gpu"), row.text("gpu_mem_gb"));
+  }
+  if (const auto gpus = row.integer("gpus_per_node"); gpus && *gpus != 8) {
+    return fmt::format("no cluster with {} GPUs of this type a node", *gpus);
+  }
+  if (IntegerOr(row, "VPP", 1) > 1) {
+    return fmt::format("vpp {}: interleaved 1F1B is known but not built yet", row.text("VPP"));
+  }
+  return {};
+}
+
+std::string WhyNotComponent(const RunsRow& row) {
+  const std::string& component = row.text("component");
+  const std::string& kind = row.text("kind");
+  if (Has(kind, "OOM")) return "out of memory: there is no figure to compare with";
+  if (Has(kind, "analytic")) return "an analytic figure, not a measurement";
+  if (component == "total peak" || component == "total peak, schedule 1F1B") return {};
+  if (component.starts_with("total peak, schedule")) {
+    return fmt::format("schedule {} is known but not built yet", component.substr(21));
+  }
+  return "not the total peak";
+}
+
+std::string WhyNotCells(const RunsRow& row, RunsKind kind) {
+  std::vector<std::string> missing;
+  for (const char* column :
+       {"layers", "hidden", "ffn_hidden", "heads", "seq_len", "TP", "PP", "n_gpus"}) {
+    if (!row.integer(column)) missing.emplace_back(column);
+  }
+  if (!row.integer("vocab") && !IsGpt(row)) missing.emplace_back("vocab");
+  if (!row.integer("GBS") && kind == RunsKind::kTrainingRuns) missing.emplace_back("GBS");
+  if (!missing.empty()) {
+    return fmt::format("cells that nothing can fill are empty: {}", fmt::join(missing, ", "));
+  }
+  if (MlpOf(row) == Mlp::kUnknown) return "whether the MLP is gated can't be told from the row";
+  return {};
+}
+
+}  // namespace
+
+std::string WhyNotTraining(const RunsRow& row, RunsKind kind) {
+  if (kind == RunsKind::kMemoryPoints) {
+    if (std::string why = WhyNotComponent(row); !why.empty()) return why;
+  }
+  if (std::string why = WhyNotModel(row); !why.empty()) return why;
+  if (std::string why = WhyNotSetup(row, kind); !why.empty()) return why;
+  return WhyNotCells(row, kind);
+}
+
+}  // namespace isthmus::studies::internal

@@ -1,0 +1,197 @@
+#include "studies/validate.h"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "scenarios/scenario.h"
+#include "studies/predict.h"
+#include "studies/validation_groups.h"
+
+namespace isthmus::studies {
+namespace {
+
+struct Condition {
+  std::string column;
+  std::string value;
+};
+
+std::vector<Condition> ParseFilter(const std::string& text) {
+  std::vector<Condition> conditions;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw base::Error(fmt::format("--filter: '{}' is not of the form column=value", part));
+    }
+    conditions.push_back({part.substr(0, equals), part.substr(equals + 1)});
+    begin = end + 1;
+  }
+  return conditions;
+}
+
+void CheckColumns(const CsvTable& table, const std::vector<Condition>& filter) {
+  for (const Condition& condition : filter) {
+    if (table.Find(condition.column)) continue;
+    throw base::Error(fmt::format("--filter: {} has no column '{}'\n  hint: its columns are {}",
+                                  table.label, condition.column, fmt::join(table.columns, ", ")));
+  }
+}
+
+bool Matches(const RunsRow& row, const std::vector<Condition>& filter) {
+  for (const Condition& condition : filter) {
+    if (row.text(condition.column) != condition.value) return false;
+  }
+  return true;
+}
+
+// A row before it is simulated; cases are made in parallel too, since some load a scenario.
+struct PendingRow {
+  RunsRow row;
+  RunsKind kind;
+};
+
+std::vector<PendingRow> SelectRows(const std::vector<CsvTable>& tables, const std::string& filter) {
+  const std::vector<Condition> conditions = ParseFilter(filter);
+  std::vector<PendingRow> rows;
+  std::set<std::string> earlier;
+  for (const CsvTable& table : tables) {
+    const RunsKind kind = DetectKind(table);
+    CheckColumns(table, conditions);
+    std::set<std::string> ids;
+    for (std::size_t index = 0; index < table.rows.size(); ++index) {
+      const RunsRow row(table, index);
+      const std::string& id = row.text(kind == RunsKind::kPaperRuns ? "id" : "row_id");
+      if (id.empty() || !ids.insert(id).second) {
+        throw base::Error(base::FormatDiagnostic(
+            {.file = table.label,
+             .line = row.line(),
+             .message =
+                 id.empty() ? "the row has no id" : fmt::format("row {} is there twice", id)}));
+      }
+      if (!earlier.contains(id) && Matches(row, conditions)) rows.push_back({row, kind});
+    }
+    earlier.merge(ids);
+  }
+  return rows;
+}
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+double MemoryGib(const reports::Figures& figures, MemoryCounter counter) {
+  std::int64_t allocated = 0;
+  std::int64_t device = 0;
+  for (const reports::MemoryFigure& figure : figures.memory) {
+    allocated = std::max(allocated, figure.allocated_bytes);
+    device = std::max(device, figure.peak_bytes);
+  }
+  const double gib = static_cast<double>(allocated) / kGiB;
+  switch (counter) {
+    case MemoryCounter::kAllocated:
+      return gib;
+    case MemoryCounter::kReserved:
+      return gib * 1.01 + 0.6;  // modelling_memory §5
+    case MemoryCounter::kDevice:
+      return static_cast<double>(device) / kGiB;
+  }
+  return gib;
+}
+
+void Compare(const Prediction& prediction, RowResult& result) {
+  const RunCase& run = result.run;
+  result.predicted_step_time_s = prediction.step_time_s;
+  result.predicted_full_step_time_s = prediction.figures.step_time_s;
+  result.predicted_memory_gib = MemoryGib(prediction.figures, run.memory_counter);
+  if (!prediction.figures.memory.empty()) {
+    result.verdict = prediction.figures.memory.front().verdict;  // the worst one
+  }
+  const auto relative = [](std::optional<double> predicted, std::optional<double> measured) {
+    return predicted && measured && *measured > 0 ? std::optional(*predicted / *measured - 1)
+                                                  : std::nullopt;
+  };
+  result.error = relative(result.predicted_step_time_s, run.measured_step_time_s);
+  result.memory_error = relative(result.predicted_memory_gib, run.measured_memory_gib);
+}
+
+// What a failure comes down to in one line.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+RowResult PredictRow(const PendingRow& pending, const ValidateOptions& options) {
+  RowResult result{.run = MakeCase(pending.row, pending.kind, options.search)};
+  if (!result.run.spec) return result;
+  try {
+    const scenarios::Scenario scenario = scenarios::ParseScenario(*result.run.spec, options.search);
+    result.assumptions = scenario.assumptions;
+    result.scenario_yaml = scenarios::WriteScenario(*result.run.spec);
+    Compare(Predict(scenario, options.commit), result);
+    result.is_predicted = true;
+  } catch (const base::ScenarioError& error) {
+    // The row's own fault: a layout that does not tile, a batch that does not divide.
+    result.run.why = fmt::format("no valid scenario: {}", error.diagnostics().front().message);
+  } catch (const base::IoError&) {
+    throw;
+  } catch (const base::Error& error) {
+    result.run.why = FirstLine(error.what());
+  }
+  return result;
+}
+
+// Runs `work` on every index below `count` on several threads; the first exception of the lowest
+// index is thrown again.
+void ForEachIndex(std::size_t count, int num_threads,
+                  const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::exception_ptr> failures(count);
+  const auto run = [&] {
+    for (std::size_t index = next++; index < count; index = next++) {
+      try {
+        work(index);
+      } catch (...) {
+        failures[index] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 1; thread < num_threads; ++thread) threads.emplace_back(run);
+    run();
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace
+
+Validation Validate(const ValidateOptions& options) {
+  std::vector<CsvTable> tables;
+  for (const std::filesystem::path& file : options.files) tables.push_back(ReadCsv(file));
+  std::optional<RowSets> sets;
+  if (options.sets) sets = ReadSets(*options.sets);
+  const std::vector<PendingRow> pending = SelectRows(tables, options.filter);
+
+  Validation validation;
+  validation.rows.resize(pending.size());
+  std::mutex progress_lock;
+  std::size_t done = 0;
+  ForEachIndex(pending.size(), options.num_threads, [&](std::size_t index) {
+    validation.rows[index] = PredictRow(pending[index], options);
+    const std::lock_guard lock(progress_lock);
+    ++done;
+    if (options.on_progress) options.on_progress(done, pending.size());
+  });
+  GroupRows(sets ? &*sets : nullptr, validation);
+  CompareGains(validation);
+  return validation;
+}
+
+}  // namespace isthmus::studies

@@ -1,0 +1,91 @@
+#include <nlohmann/json.hpp>
+
+#include "studies/validation_text.h"
+
+namespace isthmus::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json StatisticsJson(const ErrorStatistics& statistics) {
+  return {{"n", statistics.n},
+          {"median_abs_error", OrNull(statistics.median_abs_error)},
+          {"p90_abs_error", OrNull(statistics.p90_abs_error)},
+          {"mean_signed_error", OrNull(statistics.mean_signed_error)}};
+}
+
+Json GroupJson(const RowGroup& group) {
+  Json json{{"n", group.step_time.n}, {"skipped", group.num_skipped}};
+  json.update(StatisticsJson(group.step_time));
+  json["memory"] = StatisticsJson(group.memory);
+  return json;
+}
+
+Json RowJson(const RowResult& row) {
+  return {{"row_id", row.run.row_id},
+          {"status", row.is_predicted ? "predicted" : "skipped"},
+          {"why", row.is_predicted ? Json(nullptr) : Json(row.run.why)},
+          {"measured_step_time_s", OrNull(row.run.measured_step_time_s)},
+          {"predicted_step_time_s", OrNull(row.predicted_step_time_s)},
+          {"error", OrNull(row.error)},
+          {"measured_memory_gib", OrNull(row.run.measured_memory_gib)},
+          {"predicted_memory_gib", OrNull(row.predicted_memory_gib)},
+          {"memory_error", OrNull(row.memory_error)},
+          {"memory_verdict", row.verdict.empty() ? Json(nullptr) : Json(row.verdict)},
+          {"assumptions", row.assumptions}};
+}
+
+Json GainsJson(const std::vector<Gain>& gains) {
+  Json json = Json::array();
+  for (const Gain& gain : gains) {
+    json.push_back({{"workload", gain.workload},
+                    {"mode", gain.mode},
+                    {"measured_pct", gain.measured_pct},
+                    {"predicted_pct", gain.predicted_pct}});
+  }
+  return json;
+}
+
+Json GainSummariesJson(const std::vector<GainSummary>& summaries) {
+  Json json = Json::array();
+  for (const GainSummary& summary : summaries) {
+    json.push_back({{"table", summary.table},
+                    {"n", summary.n},
+                    {"signs_right", summary.num_signs_right},
+                    {"signs_right_within_3_pct", summary.num_signs_within_3_pct},
+                    {"median_abs_error_pct", summary.median_abs_error_pct},
+                    {"bias_pct", summary.bias_pct},
+                    {"constant_baseline_pct", summary.constant_baseline_pct},
+                    {"correlation", OrNull(summary.correlation)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string RenderJson(const Validation& validation) {
+  Json rows = Json::array();
+  for (const RowResult& row : validation.rows) rows.push_back(RowJson(row));
+  Json groups = Json::array();
+  for (const RowGroup& group : validation.groups) {
+    Json json{{"by", group.by}, {"name", group.name}};
+    json.update(GroupJson(group));
+    groups.push_back(std::move(json));
+  }
+  Json skipped = Json::object();
+  for (const auto& [reason, count] : validation.skipped_by_reason) skipped[reason] = count;
+  const Json json{{"rows", rows},
+                  {"summary", GroupJson(validation.summary)},
+                  {"groups", groups},
+                  {"gains", GainsJson(validation.gains)},
+                  {"gain_summary", GainSummariesJson(validation.gain_summaries)},
+                  {"skipped_by_reason", skipped},
+                  {"not_loaded", validation.not_loaded},
+                  {"skipped_in_sets", validation.skipped_in_sets}};
+  // Cells of a user's file may hold bytes that are no UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace isthmus::studies

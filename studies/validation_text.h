@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "reports/table.h"
+#include "studies/validate.h"
+
+namespace isthmus::studies {
+
+/// One JSON object with the keys of the command line's contract; ends with a line break. Errors and
+/// shares are fractions, gains are per cent.
+std::string RenderJson(const Validation& validation);
+
+/// For the terminal: errors by group, gains, the largest errors, why rows were skipped.
+std::string RenderText(const Validation& validation);
+
+/// One row per run: measured, predicted, error of step time and memory, or why it was skipped.
+reports::Table RowsTable(const Validation& validation);
+/// One row per group.
+reports::Table GroupsTable(const Validation& validation);
+reports::Table GainsTable(const Validation& validation);
+reports::Table GainSummaryTable(const Validation& validation);
+
+/// Writes rows, groups, gains and gain_summary as .md and .csv, assumptions.md, result.json, and
+/// the scenarios below scenarios/<table>/<row id>.yaml. Throws base::IoError.
+void WriteFolder(const Validation& validation, const std::filesystem::path& folder);
+
+}  // namespace isthmus::studies

@@ -1,0 +1,117 @@
+"""`isthmus validate`: predictions beside runs, the JSON contract, exit codes, bad files."""
+
+import json
+import pathlib
+import tempfile
+
+import isthmus_cli
+from isthmus_cli import SOURCE_DIR, run
+
+DATA = pathlib.Path(SOURCE_DIR) / "tests" / "data"
+TRAINING = DATA / "training_runs_sample.csv"
+MEMORY = DATA / "memory_points_sample.csv"
+PAPER = DATA / "paper_runs.csv"
+# Rows of the recommended H100 BF16 set that must be predicted.
+REQUIRED = ["T1192", "T1196", "T1274", "T1233", "T1640", "T0941"]
+
+
+class ValidateTest(isthmus_cli.CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def sets(self, *rows):
+        return self.write("sets.csv", "set,row_id\n" + "".join(f"{s},{r}\n" for s, r in rows))
+
+    def json_of(self, *arguments, returncode=0):
+        result = run("validate", *arguments, "--json", timeout=600)
+        self.assert_ends(result, returncode)
+        return json.loads(result.stdout)
+
+    def test_json_has_the_keys_of_the_contract(self):
+        answer = self.json_of(TRAINING, MEMORY)
+        self.assertEqual(set(answer["summary"]) - {"memory"},
+                         {"n", "skipped", "median_abs_error", "p90_abs_error", "mean_signed_error"})
+        rows = {row["row_id"]: row for row in answer["rows"]}
+        for row in answer["rows"]:
+            self.assertLessEqual({"row_id", "status", "why", "measured_step_time_s",
+                                  "predicted_step_time_s", "error", "measured_memory_gib",
+                                  "predicted_memory_gib", "assumptions"}, set(row))
+        for row_id in REQUIRED:
+            row = rows[row_id]
+            self.assertEqual(row["status"], "predicted", row["why"])
+            self.assertAlmostEqual(
+                row["error"], row["predicted_step_time_s"] / row["measured_step_time_s"] - 1)
+            self.assertLess(abs(row["error"]), 0.5, row_id)
+            self.assertTrue(row["assumptions"])
+        self.assertEqual(rows["T1202"]["status"], "skipped")
+        self.assertIn("vpp 5", rows["T1202"]["why"])
+        self.assertEqual(rows["M0856"]["measured_memory_gib"], 30)
+        self.assertGreater(rows["M0856"]["predicted_memory_gib"], 1)
+        self.assertEqual(answer["gains"], [])
+        self.assertEqual(sum(answer["skipped_by_reason"].values()), answer["summary"]["skipped"])
+
+    def test_pairs_of_modes_give_gains(self):
+        answer = self.json_of(PAPER, "--filter", "workload=1B enc + 7B LLM,context_length=65536")
+        gains = {gain["workload"]: gain for gain in answer["gains"]}
+        self.assertEqual(set(gains), {"A3.5", "A3.6"})
+        self.assertEqual(gains["A3.6"]["mode"], "C")
+        self.assertEqual(gains["A3.6"]["measured_pct"], 49.3)
+        # The encoder that every context parallel rank repeats is the paper's largest gain.
+        self.assertGreater(gains["A3.6"]["predicted_pct"], 25)
+
+    def test_a_skipped_row_of_a_set_makes_the_exit_code_1(self):
+        good = self.sets(("dense", "T1192"), ("dense", "T9999"))
+        answer = self.json_of(TRAINING, "--filter", "row_id=T1192", "--sets", good)
+        self.assertEqual(answer["not_loaded"], ["dense T9999"])
+        bad = self.sets(("dense", "T1192"), ("dense", "T1202"))
+        answer = self.json_of(TRAINING, "--filter", "model=llama3-70b", "--sets", bad,
+                              returncode=1)
+        self.assertEqual(answer["skipped_in_sets"], ["dense T1202"])
+
+    def test_equal_inputs_give_equal_bytes(self):
+        first = run("validate", TRAINING, "--json")
+        second = run("validate", TRAINING, "--json", cwd=self.folder)
+        self.assertEqual(first.stdout, second.stdout)
+
+    def test_a_folder_gets_tables_and_scenarios_that_load(self):
+        out = self.folder / "out"
+        result = run("validate", TRAINING, "--filter", "row_id=T1192", "--out", out)
+        self.assert_ends(result, 0)
+        self.assertIn("1 rows: 1 predicted, 0 skipped", result.stdout)
+        for name in ["rows.md", "rows.csv", "groups.md", "groups.csv", "assumptions.md"]:
+            self.assertTrue((out / name).is_file(), name)
+        scenario = out / "scenarios" / "training_runs" / "T1192.yaml"
+        self.assert_ends(run("scenario", "check", scenario), 0)
+
+    def test_bad_files_are_user_errors_that_name_the_place(self):
+        whole = TRAINING.read_text()
+        truncated = self.write("truncated.csv", whole[:whole.index("T1196") + 40])
+        self.assert_user_error(run("validate", truncated), "truncated.csv:3: error:", "cut off")
+        header = self.write("header.csv", "name,value\nx,1\n")
+        self.assert_user_error(run("validate", header), "header.csv:1: error:", "no known layout")
+        self.assert_user_error(run("validate", self.folder), str(self.folder))
+        self.assert_user_error(run("validate", self.folder / "none.csv"), "none.csv")
+        broken = self.write("cell.csv", whole.replace("llama3-8b,8,32,4096", "llama3-8b,8,many,4096"))
+        self.assert_user_error(run("validate", broken), "cell.csv:2: error:", "many")
+        binary = self.folder / "binary.csv"
+        binary.write_bytes(bytes(range(256)))
+        self.assert_user_error(run("validate", binary), "binary.csv")
+
+    def test_bad_filters_are_user_errors(self):
+        self.assert_user_error(run("validate", TRAINING, "--filter", "gpus=H100"), "gpus", "gpu")
+        self.assert_user_error(run("validate", TRAINING, "--filter", "H100"), "column=value")
+
+    def test_bad_sets_are_user_errors(self):
+        sets = self.write("sets.csv", "name,row\na,b\n")
+        self.assert_user_error(run("validate", TRAINING, "--sets", sets), "sets.csv:1", "set")
+
+
+if __name__ == "__main__":
+    isthmus_cli.main()

@@ -122,10 +122,7 @@ class PaperSpec {
     encoder.name = "vision";
     encoder.model_preset = *ModelName("vit", row_.text("encoder_size"), search_);
     encoder.vision_fraction = *row_.number("vision_pct") / 100.0;
-    const bool has_small_images =
-        row_.text("encoder_size") == "3B" && row_.text("llm_size") == "70B";
-    encoder.tokens_per_image = has_small_images ? 768 : 1024;
-    Assume("images of {} tokens: not printed", *encoder.tokens_per_image);
+    FillImages(encoder);
     encoder.inherits_layout = mode_ == Mode::kHomogeneous;
     if (!encoder.inherits_layout) {
       encoder.layout.tp = *row_.integer("enc_tp");
@@ -145,6 +142,18 @@ class PaperSpec {
       Assume("the encoder is not recomputed: read off the memory column");
     }
     FillInstances(encoder);
+  }
+
+  // 768 tokens are those of the authors' 3B + 70B runs; an image is never cut.
+  void FillImages(scenarios::ModuleSpec& encoder) {
+    constexpr std::int64_t kUsual = 1024;
+    constexpr std::int64_t kSmall = 768;
+    const std::int64_t vision_tokens = std::llround(
+        *encoder.vision_fraction * static_cast<double>(spec_.workload.sequence_length));
+    const bool is_small = row_.text("encoder_size") == "3B" && row_.text("llm_size") == "70B" &&
+                          vision_tokens % kSmall == 0;
+    encoder.tokens_per_image = is_small ? kSmall : kUsual;
+    Assume("images of {} tokens: not printed", *encoder.tokens_per_image);
   }
 
   void FillInstances(scenarios::ModuleSpec& encoder) {

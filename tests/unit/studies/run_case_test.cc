@@ -159,7 +159,9 @@ TEST(PaperCaseTest, ColocatedRowsHaveTwoLayoutsOnTheSameRanks) {
   EXPECT_EQ(vision.layout.tp, 1);
   EXPECT_EQ(vision.layout.dp, 256);
   EXPECT_EQ(vision.layout.first_rank, 0);
-  EXPECT_EQ(vision.tokens_per_image, 768);  // 3B with 70B
+  // 3B with 70B has images of 768 tokens, which fill 6144 tokens but not 4096.
+  EXPECT_EQ(vision.tokens_per_image, 1024);
+  EXPECT_EQ(Module(Paper().at("A2.14.C"), "vision").tokens_per_image, 768);
   EXPECT_EQ(vision.settings.optimizer_instances, 4);
   EXPECT_TRUE(vision.settings.offload_parameters);  // the LLM has two stages
   EXPECT_FALSE(Module(Paper().at("A3.6.C"), "vision").settings.offload_parameters);

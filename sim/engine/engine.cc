@@ -56,7 +56,7 @@ EngineResult Engine::Run() {
         EndTransfer(what.a, what.b, now);
         break;
       case What::kRelease:
-        Release(what.a, what.b, now);
+        ReleaseHeldBack(what.a, what.b, now);
         break;
       case What::kPiece:
         Piece(what.a, what.c, what.b, now);
@@ -231,10 +231,22 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
     std::int64_t& step_end = result_.step_end_ps[static_cast<std::size_t>(what.step)];
     step_end = std::max(step_end, now + wait);
   }
-  if (wait > 0) {
-    heap_.Push(now + wait, {.what = What::kRelease, .a = cls, .b = op});
-  } else {
+  if (wait == 0) {
     Release(cls, op, now);
+    return;
+  }
+  // Other stages don't wait for this rank's stragglers too: each would add its own, one after the
+  // other along the pipeline.
+  for (const std::uint32_t next : variant(cls).graph->AfterOp(op)) {
+    if (is_passed_on(cls, next)) ReleaseList(cls, {&next, 1});
+  }
+  heap_.Push(now + wait, {.what = What::kRelease, .a = cls, .b = op});
+}
+
+void Engine::ReleaseHeldBack(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  result_.end_ps = std::max(result_.end_ps, now);
+  for (const std::uint32_t next : variant(cls).graph->AfterOp(op)) {
+    if (!is_passed_on(cls, next)) ReleaseList(cls, {&next, 1});
   }
 }
 

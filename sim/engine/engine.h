@@ -21,6 +21,7 @@ struct DeviceSharing {
 struct EngineOptions {
   bool expanded = false;
   /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
+  /// Taken after its last backward; what goes to other stages and modules does not wait.
   double straggler_share = 0;
   /// Fixed host work behind the last op of a step.
   std::int64_t step_overhead_ps = 0;
@@ -117,6 +118,7 @@ class Engine {
   void Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,
                 std::int64_t now);
   void Release(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void ReleaseHeldBack(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void ReleaseList(std::uint32_t cls, std::span<const std::uint32_t> ops);
   void Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now);
   void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
@@ -135,6 +137,11 @@ class Engine {
     return !options_.sharing.device_of_class.empty() && device_of(cls) >= 0;
   }
   int device_of(std::uint32_t cls) const { return options_.sharing.device_of_class[cls]; }
+  // Whether an op carries activations or gradients to other stages or modules.
+  bool is_passed_on(std::uint32_t cls, std::uint32_t op) const {
+    const plan::Purpose purpose = variant(cls).ops->ops[op].purpose;
+    return purpose == plan::Purpose::kPipeline || purpose == plan::Purpose::kBoundary;
+  }
   const Variant& variant(std::uint32_t cls) const {
     return lowered_.variants[lowered_.classes[cls].variant];
   }

@@ -210,7 +210,7 @@ class PaperSpec {
 std::string WhyNot(const RunsRow& row, const std::string& table,
                    const scenarios::SearchPaths& search) {
   if (table != "A2" && table != "A3" && table != "A4") {
-    return fmt::format("table {}: settings are known of tables A2, A3 and A4", table);
+    return "settings are known of the paper's tables A2, A3 and A4 only";
   }
   if (!ModeOf(row.text("mode"))) return fmt::format("mode {} is not known", row.text("mode"));
   std::vector<std::string> missing;

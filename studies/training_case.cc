@@ -67,7 +67,8 @@ class TrainingSpec {
     model.source = row_.text("source");
     model.num_layers = *row_.integer("layers");
     model.hidden = *row_.integer("hidden");
-    model.ffn_hidden = *row_.integer("ffn_hidden");
+    model.ffn_hidden = IntegerOr(row_, "ffn_hidden", 4 * model.hidden);
+    if (!row_.integer("ffn_hidden")) Assume("FFN of 4 times the width: not stated");
     model.num_heads = *row_.integer("heads");
     model.num_kv_heads = row_.integer("kv_heads");
     model.head_dim = row_.integer("head_dim");

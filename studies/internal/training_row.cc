@@ -136,11 +136,12 @@ std::string WhyNotComponent(const RunsRow& row) {
 
 std::string WhyNotCells(const RunsRow& row, RunsKind kind) {
   std::vector<std::string> missing;
-  for (const char* column :
-       {"layers", "hidden", "ffn_hidden", "heads", "seq_len", "TP", "PP", "n_gpus"}) {
+  for (const char* column : {"layers", "hidden", "heads", "seq_len", "TP", "PP", "n_gpus"}) {
     if (!row.integer(column)) missing.emplace_back(column);
   }
-  if (!row.integer("vocab") && !IsGpt(row)) missing.emplace_back("vocab");
+  for (const char* column : {"ffn_hidden", "vocab"}) {  // GPT's are usual
+    if (!row.integer(column) && !IsGpt(row)) missing.emplace_back(column);
+  }
   if (!row.integer("GBS") && kind == RunsKind::kTrainingRuns) missing.emplace_back("GBS");
   if (!missing.empty()) {
     return fmt::format("cells that nothing can fill are empty: {}", fmt::join(missing, ", "));

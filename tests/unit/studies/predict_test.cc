@@ -1,0 +1,45 @@
+#include "studies/predict.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace isthmus::studies {
+namespace {
+
+// A decoder over four stages with nothing to hide: 64 GPUs, 16 layers, 8 microbatches.
+constexpr const char* kFourStages = R"(
+cluster: h100-dgx
+workload: {sequence_length: 4096, global_batch: 64}
+modules:
+  llm:
+    model: {kind: decoder, name: small, source: made up, num_layers: 16, hidden: 4096,
+            ffn_hidden: 16384, num_heads: 32, vocab_size: 32000}
+    layout: {tp: 2, pp: 4, dp: 8}
+)";
+
+TEST(PredictTest, StragglersOfStagesDontAddUpAlongThePipeline) {
+  const auto scenario = scenarios::ParseScenario(kFourStages, "four.yaml");
+  const Prediction prediction = Predict(scenario, "test");
+  // 0.0056 · log2(64 / 8) = 1.7 % of a rank's busy time, once a step: all stages wait side by side.
+  const double bound = 0.0056 * std::log2(64.0 / 8.0);
+  double straggler = 0;
+  for (const reports::PathShare& share : prediction.figures.critical_path) {
+    if (share.category == "straggler") straggler += share.share;
+  }
+  EXPECT_GT(straggler, 0.3 * bound);
+  EXPECT_LE(straggler, bound);
+}
+
+TEST(PredictTest, ForwardBackwardIsAPartOfTheStepAndCountsWhenAskedFor) {
+  const auto whole = Predict(scenarios::ParseScenario(kFourStages, "four.yaml"), "test");
+  EXPECT_EQ(whole.step_time_s, whole.figures.step_time_s);
+  EXPECT_LT(whole.forward_backward_time_s, whole.step_time_s);
+  EXPECT_GT(whole.forward_backward_time_s, 0.8 * whole.step_time_s);
+  const auto part = Predict(
+      scenarios::ParseScenario(kFourStages, "four.yaml", {"step.metric=forward_backward"}), "test");
+  EXPECT_EQ(part.step_time_s, whole.forward_backward_time_s);
+}
+
+}  // namespace
+}  // namespace isthmus::studies

@@ -50,22 +50,8 @@ void AddGroup(reports::Table& table, const RowGroup& group) {
                 fmt::format("{}", group.num_skipped)});
 }
 
-std::string SkippedText(const Validation& validation) {
-  reports::Table table({{"rows", Align::kRight}, {"why skipped"}});
-  std::vector<std::pair<int, std::string>> reasons;
-  for (const auto& [reason, count] : validation.skipped_by_reason) {
-    reasons.emplace_back(count, reason);
-  }
-  std::ranges::stable_sort(reasons, [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (const auto& [count, reason] : reasons) {
-    table.AddRow({fmt::format("{}", count), reports::Shorten(reason, 84)});
-  }
-  return table.empty() ? "" : "\nSkipped\n" + table.RenderText();
-}
-
 std::string AssumptionsText(const Validation& validation) {
   std::string text = "# Assumptions by row\n\nWhat a row leaves open and how it was filled.\n";
-  std::vector<std::string> previous;
   for (const RowResult& row : validation.rows) {
     if (!row.is_predicted) continue;
     text += fmt::format("\n## {}: {}\n\n", row.run.row_id, row.run.model);
@@ -170,6 +156,17 @@ reports::Table GainSummaryTable(const Validation& validation) {
   return table;
 }
 
+reports::Table SkippedTable(const Validation& validation) {
+  reports::Table table({{"rows", Align::kRight}, {"why skipped"}});
+  std::vector<std::pair<int, std::string>> reasons;
+  for (const auto& [reason, count] : validation.skipped_by_reason) {
+    reasons.emplace_back(count, reason);
+  }
+  std::ranges::stable_sort(reasons, [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [count, reason] : reasons) table.AddRow({fmt::format("{}", count), reason});
+  return table;
+}
+
 std::string RenderText(const Validation& validation) {
   std::size_t predicted = 0;
   for (const RowResult& row : validation.rows) predicted += row.is_predicted ? 1 : 0;
@@ -207,7 +204,9 @@ std::string RenderText(const Validation& validation) {
     }
     text += "\nLargest errors\n" + table.RenderText();
   }
-  text += SkippedText(validation);
+  if (validation.summary.num_skipped > 0) {
+    text += "\nSkipped\n" + SkippedTable(validation).RenderText();
+  }
   if (!validation.not_loaded.empty()) {
     text += fmt::format("\n{} rows of sets are in no given file or were filtered out\n",
                         validation.not_loaded.size());
@@ -223,6 +222,7 @@ void WriteFolder(const Validation& validation, const std::filesystem::path& fold
   WriteTable(GroupsTable(validation), "Errors by group", folder / "groups");
   WriteTable(GainsTable(validation), "Gains over the homogeneous layout", folder / "gains");
   WriteTable(GainSummaryTable(validation), "Gains by table", folder / "gain_summary");
+  WriteTable(SkippedTable(validation), "Skipped rows", folder / "skipped");
   base::WriteFile(folder / "assumptions.md", AssumptionsText(validation));
   base::WriteFile(folder / "result.json", RenderJson(validation));
   for (const RowResult& row : validation.rows) {

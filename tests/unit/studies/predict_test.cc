@@ -21,14 +21,19 @@ modules:
 TEST(PredictTest, StragglersOfStagesDontAddUpAlongThePipeline) {
   const auto scenario = scenarios::ParseScenario(kFourStages, "four.yaml");
   const Prediction prediction = Predict(scenario, "test");
-  // 0.0056 · log2(64 / 8) = 1.7 % of a rank's busy time, once a step: all stages wait side by side.
+  // 0.0056 · log2(64 / 8) = 1.7 % of a rank's busy time (here 58 to 68 % of the step), once a step:
+  // all stages wait side by side. One after the other they would be four times as much.
   const double bound = 0.0056 * std::log2(64.0 / 8.0);
-  double straggler = 0;
-  for (const reports::PathShare& share : prediction.figures.critical_path) {
-    if (share.category == "straggler") straggler += share.share;
+  const double share =
+      prediction.figures.shares[static_cast<std::size_t>(reports::TimeUse::kStraggler)];
+  EXPECT_GT(share, 0.5 * bound);
+  EXPECT_LT(share, 0.8 * bound);
+  double on_path = 0;
+  for (const reports::PathShare& part : prediction.figures.critical_path) {
+    if (part.category == "straggler") on_path += part.share;
   }
-  EXPECT_GT(straggler, 0.3 * bound);
-  EXPECT_LE(straggler, bound);
+  EXPECT_GT(on_path, 0);
+  EXPECT_LT(on_path, bound);
 }
 
 TEST(PredictTest, ForwardBackwardIsAPartOfTheStepAndCountsWhenAskedFor) {

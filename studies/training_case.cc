@@ -80,7 +80,13 @@ class TrainingSpec {
     if (!row_.integer("vocab")) Assume("vocabulary 51200: GPT-2's, padded as Megatron does");
     model.tied_embeddings = IsGpt(row_) || Has(row_.text("overlap_flags"), "tied embeddings");
     Assume("{} embeddings", model.tied_embeddings ? "tied" : "untied");
+    if (!IsZeroBubbleFork()) return;
+    model.hidden_dropout = 0.1;
+    Assume("dropout 0.1: the fork's default");
   }
+
+  // What the zero-bubble paper ran: Megatron-LM without flash attention, with dropout.
+  bool IsZeroBubbleFork() const { return Has(row_.text("framework"), "zero-bubble"); }
 
   void FillLayout(scenarios::LayoutSpec& layout, std::int64_t num_layers) {
     layout.tp = *row_.integer("TP");
@@ -160,9 +166,11 @@ class TrainingSpec {
       settings.attention = AttentionKernel::kUnfused;
     }
     if (Has(flags, "kernel: ")) return;
-    if (Has(row_.text("framework"), "Megatron-LM") && row_.text("source_date") < "2023") {
+    const bool is_old =
+        Has(row_.text("framework"), "Megatron-LM") && row_.text("source_date") < "2023";
+    if (is_old || IsZeroBubbleFork()) {
       settings.attention = AttentionKernel::kUnfused;
-      reason = "Megatron-LM before flash attention";
+      reason = is_old ? "Megatron-LM before flash attention" : "the fork's defaults";
     }
     const char* name = settings.attention == AttentionKernel::kCudnn    ? "cuDNN"
                        : settings.attention == AttentionKernel::kFlash2 ? "FlashAttention-2"

@@ -118,6 +118,7 @@ TEST(MemoryCaseTest, TheTotalPeakOf1F1BIsTakenAndOtherSchedulesAreNot) {
   EXPECT_EQ(run.why, "");
   EXPECT_DOUBLE_EQ(*run.measured_memory_gib, 30.0);  // this source's GB are GiB
   EXPECT_FALSE(run.measured_step_time_s);
+  EXPECT_EQ(Module(run, "llm").settings.attention, plan::AttentionKernel::kUnfused);
   // 22 layers on 8 stages: 24 less one at each end.
   EXPECT_THAT(Module(run, "llm").layout.stage_layers, ElementsAre(2, 3, 3, 3, 3, 3, 3, 2));
   EXPECT_EQ(cases.at("M0857").why, "schedule 1F1B-I is known but not built yet");

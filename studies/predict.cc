@@ -16,7 +16,6 @@ Prediction Predict(const scenarios::Scenario& scenario, const std::string& commi
   const plan::Program program = plan::Build(scenario.job);
   const sim::RunFacts facts{.scenario_name = scenario.name,
                             .scenario_hash = base::HashText(scenario.hash),
-                            .profile_name = scenario.profile.name(),
                             .commit = commit,
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};

@@ -95,8 +95,8 @@ std::string WhyNotModel(const RunsRow& row) {
 // What sharding, precision, machine and schedule need that is not built yet.
 std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
   const std::string sharding = row.text("fsdp_zero") + " " + row.text("framework");
-  for (const char* kind : {"FSDP", "ZeRO-3", "ZeRO-2", "zero2", "DeepSpeed", "torchtitan"}) {
-    if (Has(sharding, kind)) return "FSDP and ZeRO-2 or -3 are known but not built yet";
+  for (const char* known : {"FSDP", "ZeRO-3", "ZeRO-2", "zero2", "DeepSpeed", "torchtitan"}) {
+    if (Has(sharding, known)) return "FSDP and ZeRO-2 or -3 are known but not built yet";
   }
   const bool is_replicated = row.text("dist_opt") == "no" || Has(sharding, "ZeRO-0") ||
                              row.text("fsdp_zero") == "none (DDP)";

@@ -127,7 +127,15 @@ std::string NamesHint(std::string_view name, const std::vector<std::string>& all
   if (closest) {
     hint = fmt::format("did you mean {}? ", *closest);
   }
-  return hint + fmt::format("allowed: {}", fmt::join(allowed, ", "));
+  // A long list helps nobody: the first ones say what kind of name is meant.
+  constexpr std::size_t kMostNames = 40;
+  constexpr std::size_t kExamples = 12;
+  if (allowed.size() <= kMostNames) {
+    return hint + fmt::format("allowed: {}", fmt::join(allowed, ", "));
+  }
+  const std::vector<std::string> examples(allowed.begin(), allowed.begin() + kExamples);
+  return hint + fmt::format("allowed: {} and {} more", fmt::join(examples, ", "),
+                            allowed.size() - kExamples);
 }
 
 }  // namespace isthmus::scenarios::internal

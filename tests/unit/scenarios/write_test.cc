@@ -17,8 +17,13 @@ ScenarioSpec SmallSpec() {
   spec.workload = {.sequence_length = 1024, .global_batch = 8};
   ModuleSpec& llm = spec.modules.emplace_back();
   llm.name = "llm";
-  llm.model = {.name = "tiny, 2 layers", .source = "made up", .num_layers = 2, .hidden = 512,
-               .ffn_hidden = 2048, .num_heads = 8, .vocab_size = 1024};
+  llm.model = {.name = "tiny, 2 layers",
+               .source = "made up",
+               .num_layers = 2,
+               .hidden = 512,
+               .ffn_hidden = 2048,
+               .num_heads = 8,
+               .vocab_size = 1024};
   llm.layout.tp = 2;
   return spec;
 }

@@ -1,7 +1,6 @@
 #include "sim/trace_header.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,4 @@
 #include <map>
-#include <numeric>
-#include <tuple>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/hash.h"

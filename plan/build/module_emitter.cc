@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-
 namespace isthmus::plan {
 
 ModuleEmitter::ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job,

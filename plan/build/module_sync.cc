@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "plan/build/module_emitter.h"
 

@@ -1,7 +1,6 @@
 #include "plan/build/placed_job.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,3 @@
-#include "base/check.h"
 #include "plan/build/rank_emitter.h"
 
 // Collectives of boundary communicators.

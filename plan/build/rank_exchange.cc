@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/check.h"
 #include "plan/build/rank_emitter.h"
 
 // Exchanges: transfers between stages of a module and between leaders of two modules.

@@ -11,29 +11,12 @@ using internal::Pass;
 using internal::RankShape;
 using internal::SegmentList;
 
-const char* ActionName(Action action) {
-  switch (action) {
-    case Action::kForward:
-      return "forward";
-    case Action::kBackward:
-      return "backward";
-    case Action::kBackwardInput:
-      return "backward-input";
-    case Action::kBackwardWeight:
-      return "backward-weight";
-    case Action::kRecompute:
-      return "recompute";
-  }
-  return "";
-}
-
 std::string NameOf(const BlockShape& shape, Action action) {
   std::string what = shape.block.stem ? " stem" : "";
   if (shape.block.num_layers > 0) what += fmt::format(" {} layers", shape.block.num_layers);
   if (shape.block.projector) what += " projector";
   if (shape.block.head) what += " head";
-  return fmt::format("{} {}{} tokens {}", shape.module->name, ActionName(action), what,
-                     shape.tokens);
+  return fmt::format("{} {}{} tokens {}", shape.module->name, ToText(action), what, shape.tokens);
 }
 
 // Appends the pieces that `add` builds as one part, unless there are none.

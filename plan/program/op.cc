@@ -4,6 +4,22 @@
 
 namespace isthmus::plan {
 
+const char* ToText(Action action) {
+  switch (action) {
+    case Action::kForward:
+      return "forward";
+    case Action::kBackward:
+      return "backward";
+    case Action::kBackwardInput:
+      return "backward-input";
+    case Action::kBackwardWeight:
+      return "backward-weight";
+    case Action::kRecompute:
+      return "recompute";
+  }
+  return "";
+}
+
 const char* ToText(Purpose purpose) {
   switch (purpose) {
     case Purpose::kModel:

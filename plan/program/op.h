@@ -18,6 +18,9 @@ enum class Action : std::uint8_t {
   kRecompute
 };
 
+/// "forward", "backward-input", ….
+const char* ToText(Action action);
+
 enum class CopyDirection : std::uint8_t { kToHost, kToDevice };
 
 /// kClip scales gradients: by 1/tokens, and by what the norm asks for where gradients are clipped.

@@ -13,22 +13,6 @@
 namespace isthmus::plan {
 namespace {
 
-const char* ActionText(Action action) {
-  switch (action) {
-    case Action::kForward:
-      return "forward";
-    case Action::kBackward:
-      return "backward";
-    case Action::kBackwardInput:
-      return "backward-input";
-    case Action::kBackwardWeight:
-      return "backward-weight";
-    case Action::kRecompute:
-      return "recompute";
-  }
-  return "";
-}
-
 const char* OptimizerText(OptimizerAction action) {
   switch (action) {
     case OptimizerAction::kZero:
@@ -52,7 +36,7 @@ std::string Describe(const Program& program, const Role& role, const Op& op) {
   const std::string microbatch = op.microbatch < 0 ? "" : fmt::format(" mb{}", op.microbatch);
   switch (op.kind) {
     case OpKind::kCompute:
-      return fmt::format("{} {}{} block {}", ActionText(op.action()), module, microbatch, op.block);
+      return fmt::format("{} {}{} block {}", ToText(op.action()), module, microbatch, op.block);
     case OpKind::kCollective: {
       const bool world = role.groups[op.group].kind == GroupRef::Kind::kWorld;
       return fmt::format("{} {} {}{}", ToText(op.collective()), ToText(op.purpose),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/check.h"
 #include "base/sim_time.h"
 
 namespace isthmus::sim {

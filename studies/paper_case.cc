@@ -15,7 +15,7 @@ namespace {
 using plan::BackwardMode;
 using plan::Recompute;
 
-constexpr std::int64_t kLongContext = 128 * 1024;
+constexpr std::int64_t kLongContext = std::int64_t{128} * 1024;
 
 enum class Mode : std::uint8_t { kHomogeneous, kColocated, kNonColocated };
 

@@ -190,9 +190,9 @@ RunsKind DetectKind(const CsvTable& table) {
 }
 
 const std::string& RunsRow::text(std::string_view column) const {
-  static const std::string kEmpty;
+  static const std::string empty;
   const auto index = table_->Find(column);
-  return index ? table_->rows[row_].cells[*index] : kEmpty;
+  return index ? table_->rows[row_].cells[*index] : empty;
 }
 
 void RunsRow::Refuse(std::string_view column, std::string_view wanted) const {

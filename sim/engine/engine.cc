@@ -1,6 +1,7 @@
 #include "sim/engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/sim_time.h"
@@ -219,7 +220,7 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
   std::int64_t wait = 0;
   if ((what.flags & plan::kEndsBackward) != 0 && options_.straggler_share > 0) {
     const double share = options_.straggler_share * static_cast<double>(state.busy_ps);
-    wait = static_cast<std::int64_t>(share + 0.5);
+    wait = std::llround(share);
     if (wait > 0) result_.waits.push_back({cls, op, now, now + wait, true});
   }
   if ((what.flags & plan::kEndsStep) != 0) {

@@ -105,11 +105,11 @@ class Engine {
   void Drain(std::int64_t now);
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
-  void StartMeeting(std::uint32_t meeting, std::int64_t now);
+  void StartMeeting(std::uint32_t at, std::int64_t now);
   /// How long matched Compute takes: its inner collectives hold the members together, so the
   /// slowest sets the pace of every piece.
   std::int64_t PacedDuration(const Meeting& meeting) const;
-  void EndMeeting(std::uint32_t meeting, std::int64_t now);
+  void EndMeeting(std::uint32_t at, std::int64_t now);
   void StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void Post(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now);

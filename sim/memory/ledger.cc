@@ -1,6 +1,7 @@
 #include "sim/memory/ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "plan/program/print.h"
@@ -139,8 +140,7 @@ traces::MemoryPeak Ledger::Peak(const MemoryFacts& facts, int num_communicators)
     if (at_peak[category] == 0) continue;
     peak.categories[plan::ToText(static_cast<plan::MemoryCategory>(category))] = at_peak[category];
   }
-  const auto slack =
-      static_cast<std::int64_t>(facts.fragmentation * static_cast<double>(peak.peak_bytes) + 0.5);
+  const auto slack = std::llround(facts.fragmentation * static_cast<double>(peak.peak_bytes));
   peak.categories["workspace"] += facts.workspace_bytes;
   peak.categories["allocator_slack"] = slack;
   peak.categories["cuda_context"] = facts.context_bytes;

@@ -88,7 +88,7 @@ TEST(AttentionTest, RingBackwardMovesGradientsAlongAndOnceHome) {
 TEST(AttentionTest, FewKeyValueHeadsAreReplicatedOverTp) {
   const Module llm = tests::Llama("llm", 1, 4096, 14336, 32, 2);
   const Work work = DescribeWork(OneLayer(llm, 4096, 4096, 8, 1), Action::kForward);
-  const auto& attention = std::get<Attention>(AttentionSegments(work)[0].kernels[0]);
+  const auto attention = std::get<Attention>(AttentionSegments(work)[0].kernels[0]);
   EXPECT_EQ(attention.heads, 4);
   EXPECT_EQ(attention.kv_heads, 1);
   // The model needs a quarter head, the rank computes one.

@@ -89,7 +89,7 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
     request.projector_in = ShuffledWidth(ModuleOf(job, encoder));
     request.projector_out = ModuleOf(job, job.decoder()).transformer.hidden;
   }
-  const std::int64_t dp = placed.grid.size(kDp) * placed.grid.size(Axis::kCp);
+  const std::int64_t dp = std::int64_t{placed.grid.size(kDp)} * placed.grid.size(Axis::kCp);
   const bool overlaps = job.optimizer.overlap_grad_reduce || job.optimizer.overlap_param_gather;
   if (overlaps && dp > 1) {
     const std::int64_t given = job.optimizer.bucket_parameters;

@@ -61,7 +61,7 @@ class Ledger {
   void AddPersistent(plan::StorageId storage, std::int64_t bytes, plan::MemoryCategory category);
   void AddTransients();
   std::int64_t SizeOf(const plan::Storage& storage) const;
-  std::int64_t EndOf(std::uint32_t op) const;
+  std::int64_t EndOf(std::uint32_t index) const;
 
   const plan::Program& program_;
   const Variant& variant_;

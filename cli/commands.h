@@ -70,11 +70,4 @@ struct ValidateOptions {
 };
 int Validate(const ValidateOptions& options);
 
-/// Writes an answer to standard output or to the file of -o.
-void Write(const Output& output, const std::string& text);
-/// Whether standard output is a terminal that wants colour.
-bool WantsColor(const Output& output);
-/// Columns of the terminal, 100 where there is none.
-int TerminalWidth();
-
 }  // namespace isthmus::cli

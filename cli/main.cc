@@ -217,8 +217,10 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : kUserError;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    throw base::Error(fmt::format("{}\n  hint: 'isthmus --help' and 'isthmus VERB --help' list what "
+                                  "is allowed",
+                                  error.what()));
   }
   return verbs.run();
 }

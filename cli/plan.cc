@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "plan/program/print.h"
 #include "plan/program/program.h"
 #include "plan/program/validate.h"
@@ -88,6 +89,7 @@ std::string PrintWhole(const plan::Program& program) {
 }  // namespace
 
 int Plan(const PlanOptions& options) {
+  CheckOutput({options.scenario}, options.output);
   const scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
   const plan::Program program = plan::Build(scenario.job);
   if (options.rank && (*options.rank < 0 || *options.rank >= program.num_ranks)) {

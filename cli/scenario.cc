@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "plan/program/program.h"
 
 namespace isthmus::cli {
 
 int ScenarioShow(const ScenarioOptions& options) {
+  CheckOutput(options.files, options.output);
   std::string text;
   for (const std::string& file : options.files) {
     const scenarios::Scenario scenario = scenarios::LoadScenario(file, options.overrides);
@@ -30,6 +32,7 @@ int ScenarioShow(const ScenarioOptions& options) {
 }
 
 int ScenarioCheck(const ScenarioOptions& options) {
+  CheckOutput(options.files, options.output);
   std::string text;
   nlohmann::ordered_json checked = nlohmann::ordered_json::array();
   std::vector<base::Diagnostic> mistakes;

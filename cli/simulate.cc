@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -11,13 +10,9 @@
 #include "base/hash.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "reports/analysis.h"
-#include "reports/json.h"
-#include "reports/text.h"
 #include "scenarios/scenario.h"
-#include "traces/tee_sink.h"
-#include "traces/trace_file.h"
 
 namespace isthmus::cli {
 namespace {
@@ -58,6 +53,9 @@ void AddAssumptions(scenarios::Scenario& scenario) {
 int Simulate(const SimulateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const sim::SimOptions engine = EngineOptions(options);
+  std::vector<std::string> outputs = options.traces;
+  if (options.output.file) outputs.push_back(*options.output.file);
+  CheckFiles({options.scenario}, outputs);
   Progress progress("loading the scenario");
   scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
   const topology::Cluster cluster(scenario.cluster);
@@ -65,14 +63,7 @@ int Simulate(const SimulateOptions& options) {
   const plan::Program program = plan::Build(scenario.job);
   progress.Begin("simulating");
 
-  reports::Analysis analysis;
-  std::vector<std::unique_ptr<traces::TraceSink>> files;
-  std::vector<traces::TraceSink*> sinks{&progress, &analysis};
-  for (const std::string& path : options.traces) {
-    files.push_back(traces::OpenTraceFile(path));
-    sinks.push_back(files.back().get());
-  }
-  traces::TeeSink sink(sinks);
+  TraceOutputs traces(options.traces, {&progress});
   AddAssumptions(scenario);
   const sim::RunFacts facts{.scenario_name = scenario.name,
                             .scenario_hash = base::HashText(scenario.hash),
@@ -80,10 +71,10 @@ int Simulate(const SimulateOptions& options) {
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};
   const sim::Outcome outcome =
-      sim::Simulate(program, cluster, scenario.profile, engine, facts, sink);
+      sim::Simulate(program, cluster, scenario.profile, engine, facts, traces.sink());
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
-  reports::Figures figures = analysis.figures();
+  reports::Figures figures = traces.analysis().figures();
   if (options.timing) {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -91,13 +82,7 @@ int Simulate(const SimulateOptions& options) {
     figures.cost =
         reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
   }
-  if (options.output.json) {
-    Write(options.output, reports::RenderJson(figures));
-  } else {
-    Write(options.output, reports::RenderText(figures, {.color = WantsColor(options.output),
-                                                        .width = TerminalWidth(),
-                                                        .verbose = options.output.verbose}));
-  }
+  WriteFigures(options.output, figures);
   return outcome.fits ? 0 : 1;
 }
 

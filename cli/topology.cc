@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"

@@ -8,12 +8,14 @@
 
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "studies/validation_text.h"
 
 namespace isthmus::cli {
 
 int Validate(const ValidateOptions& options) {
+  CheckOutput(options.files, options.output);
   Progress progress("reading runs");
   const studies::Validation validation = studies::Validate(
       {.files = {options.files.begin(), options.files.end()},

@@ -128,6 +128,24 @@ class SimulateTest(isthmus_cli.CliTest):
             with open(path, encoding="utf-8") as answer:
                 self.assertEqual(json.load(answer), simulate_json(GPT))
 
+    def test_an_output_never_replaces_an_input_or_another_output(self):
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = os.path.join(folder, "mine.yaml")
+            with open(GPT, encoding="utf-8") as source, open(scenario, "w", encoding="utf-8") as copy:
+                copy.write(source.read())
+            before = os.stat(scenario).st_mtime_ns
+            for verb in (["simulate"], ["plan"], ["scenario", "show"]):
+                result = run(*verb, scenario, "-o", os.path.join(folder, "..", os.path.basename(folder), "mine.yaml"))
+                self.assert_user_error(result, "mine.yaml", "overwrite")
+            trace = os.path.join(folder, "step.isthmus")
+            self.assert_user_error(run("simulate", scenario, "--trace", trace, "--trace", trace), "twice")
+            self.assertEqual(os.stat(scenario).st_mtime_ns, before)
+            self.assertEqual(os.listdir(folder), ["mine.yaml"])
+
+    def test_mistakes_on_the_command_line_say_so(self):
+        self.assert_user_error(run("simulate"), "isthmus: error:", "SCENARIO", "hint")
+        self.assert_user_error(run("topology", "h100-dgx", "--nodes", "none"), "isthmus: error:", "--nodes", "hint")
+
     def test_broken_traces_are_user_errors(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "broken.isthmus")

@@ -218,9 +218,10 @@ int Run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    throw base::Error(fmt::format("{}\n  hint: 'isthmus --help' and 'isthmus VERB --help' list what "
-                                  "is allowed",
-                                  error.what()));
+    throw base::Error(
+        fmt::format("{}\n  hint: 'isthmus --help' and 'isthmus VERB --help' list what "
+                    "is allowed",
+                    error.what()));
   }
   return verbs.run();
 }

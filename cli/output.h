@@ -24,8 +24,8 @@ void WriteFigures(const Output& output, const reports::Figures& figures);
 
 /// A run on its way into an analysis, the sinks of the caller and any number of trace files.
 ///
-/// Opens the files at once, so that a path that can't be written fails before anything is simulated.
-/// Not copyable: sink() refers to the members.
+/// Opens the files at once, so that a path that can't be written fails before anything is
+/// simulated. Not copyable: sink() refers to the members.
 class TraceOutputs {
  public:
   TraceOutputs(const std::vector<std::string>& files, std::vector<traces::TraceSink*> sinks);

@@ -108,6 +108,18 @@ std::vector<std::string> Profile::KeysUnder(std::string_view prefix) const {
   return keys;
 }
 
+Profile Profile::Strict() const {
+  Profile strict = *this;
+  strict.name_ += " (strict)";
+  for (auto& [key, parameter] : strict.parameters_) {
+    if (!parameter.strict) continue;
+    parameter.value = *parameter.strict;
+    parameter.mark = Mark::kAssumed;
+    parameter.strict.reset();
+  }
+  return strict;
+}
+
 std::uint64_t Profile::Hash() const {
   base::HashBuilder hash;
   for (const auto& [key, parameter] : parameters_) {
@@ -117,6 +129,8 @@ std::uint64_t Profile::Hash() const {
       hash.Add(parameter.residual->median).Add(parameter.residual->p90);
       hash.Add(parameter.residual->num_rows);
     }
+    hash.Add(parameter.strict.has_value());
+    if (parameter.strict) hash.Add(*parameter.strict);
   }
   return hash.digest();
 }
@@ -136,8 +150,14 @@ ProfileBuilder& ProfileBuilder::Set(std::string key, Parameter parameter) {
                     "0-9 and _, joined by dots",
                     place, key));
   }
-  if (!std::isfinite(parameter.value)) {
+  if (!std::isfinite(parameter.value) || !std::isfinite(parameter.strict.value_or(0))) {
     throw base::Error(fmt::format("{}error: parameter {} is not a finite number", place, key));
+  }
+  if (parameter.strict && parameter.mark != Mark::kChosenAfterSeeingRuns) {
+    throw base::Error(
+        fmt::format("{}error: parameter {} has a strict value, but its mark is {}\n  hint: only "
+                    "values chosen_after_seeing_runs have another one beside",
+                    place, key, MarkName(parameter.mark)));
   }
   if (parameter.unit.empty()) {
     throw base::Error(fmt::format(

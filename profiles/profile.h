@@ -46,8 +46,10 @@ struct Parameter {
   Mark mark = Mark::kAssumed;
   std::string source;  ///< rows and script, data sheet, or the reason of an assumption
   std::optional<Residual> residual;
-  std::string origin;  ///< `file:line` that set it, for messages; not part of
-                       ///< the value's identity
+  std::optional<double> strict;  ///< with kChosenAfterSeeingRuns: the value one would use
+                                 ///< without having seen a run
+  std::string origin;            ///< `file:line` that set it, for messages; not part of
+                                 ///< the value's identity
 };
 
 /// What one kind of machine was measured to do: an ordered table of named
@@ -88,7 +90,13 @@ class Profile {
   /// The keys that start with `prefix`, in order.
   std::vector<std::string> KeysUnder(std::string_view prefix) const;
 
-  /// A fingerprint of all keys, values, units, marks, sources and residuals.
+  /// The profile that nobody's view of end-to-end runs has touched: parameters
+  /// that state a strict value have it as their value, marked kAssumed. Those
+  /// marked kChosenAfterSeeingRuns without one stay as they are.
+  Profile Strict() const;
+
+  /// A fingerprint of all keys, values, strict values, units, marks, sources and
+  /// residuals.
   /// Names, dates, files and origins don't enter: two files that state the same
   /// are the same profile. Stable across machines and builds.
   std::uint64_t Hash() const;
@@ -109,8 +117,9 @@ class ProfileBuilder {
   explicit ProfileBuilder(std::string name, std::string date = {}, std::string file = {});
 
   /// Adds a parameter. Throws base::Error if the key is malformed (not
-  /// lower-case words of [a-z0-9_] joined by dots), was set before, or the
-  /// value is not finite.
+  /// lower-case words of [a-z0-9_] joined by dots), was set before, a value is
+  /// not finite, or a strict one stands beside another mark than
+  /// kChosenAfterSeeingRuns.
   ProfileBuilder& Set(std::string key, Parameter parameter);
 
   Profile Build() &&;

@@ -106,7 +106,7 @@ class ProfileReader {
                                    KindText(node.kind)));
       return std::nullopt;
     }
-    CheckKeys(node, key, {"value", "unit", "mark", "source", "residual"});
+    CheckKeys(node, key, {"value", "unit", "mark", "source", "residual", "strict"});
     parameter.value = NumberOf(node, "value", key);
     parameter.unit = TextOf(node, "unit", key);
     parameter.source = TextOf(node, "source", key);
@@ -119,6 +119,7 @@ class ProfileReader {
                                         "chosen_after_seeing_runs"}));
     }
     parameter.mark = parsed.value_or(Mark::kAssumed);
+    if (node.Find("strict") != nullptr) parameter.strict = NumberOf(node, "strict", key);
     const Node* residual = node.Find("residual");
     if (residual != nullptr && residual->is_map()) {
       const std::string path = JoinPath(key, "residual");

@@ -21,6 +21,7 @@ Parameter Of(double value, std::string unit, Mark mark = Mark::kMeasured) {
           .mark = mark,
           .source = "a test",
           .residual = {},
+          .strict = {},
           .origin = "gpu.yaml:7"};
 }
 
@@ -98,6 +99,39 @@ TEST(Profile, HashKnowsValuesAndMarksButNotNamesOrPlaces) {
     part.Set("gemm.bf16.latency", change);
     EXPECT_NE(MergeProfiles("h100", {Sample(), std::move(part).Build()}).Hash(), hash);
   }
+}
+
+Profile WithStrict(double strict) {
+  Parameter ratio = Of(0.8, "1", Mark::kChosenAfterSeeingRuns);
+  ratio.strict = strict;
+  ProfileBuilder builder("gpu");
+  builder.Set("clock.ratio", ratio);
+  builder.Set("step.base", Of(8, "1", Mark::kChosenAfterSeeingRuns));
+  return std::move(builder).Build();
+}
+
+TEST(Profile, StrictTakesTheValuesThatNoRunHasInfluenced) {
+  const Profile strict = WithStrict(0.85).Strict();
+  EXPECT_EQ(strict.name(), "gpu (strict)");
+  EXPECT_EQ(strict.Number("clock.ratio"), 0.85);
+  EXPECT_EQ(strict.Get("clock.ratio").mark, Mark::kAssumed);
+  EXPECT_EQ(strict.Get("clock.ratio").strict, std::nullopt);
+  // Nothing states what else to use.
+  EXPECT_EQ(strict.Number("step.base"), 8);
+  EXPECT_EQ(strict.Get("step.base").mark, Mark::kChosenAfterSeeingRuns);
+}
+
+TEST(Profile, HashKnowsStrictValues) {
+  EXPECT_NE(WithStrict(0.85).Hash(), WithStrict(0.86).Hash());
+}
+
+TEST(ProfileBuilder, RefusesAStrictValueBesideAnotherMark) {
+  Parameter latency = Of(1e-6, "s", Mark::kAssumed);
+  latency.strict = 2e-6;
+  ProfileBuilder builder("p");
+  EXPECT_EQ(ErrorOf([&] { builder.Set("a", latency); }),
+            "gpu.yaml:7: error: parameter a has a strict value, but its mark is assumed\n  hint: "
+            "only values chosen_after_seeing_runs have another one beside");
 }
 
 TEST(ProfileBuilder, RefusesMalformedKeys) {

@@ -37,6 +37,7 @@ void Collect(const std::string& path, std::vector<profiles::Profile>& parts) {
                                             .mark = profiles::Mark::kMeasured,
                                             .source = "test",
                                             .residual = {},
+                                            .strict = {},
                                             .origin = path});
   }
   parts.push_back(std::move(builder).Build());
@@ -70,6 +71,7 @@ profiles::Profile With(const profiles::Profile& profile,
                       .mark = profiles::Mark::kAssumed,
                       .source = "test",
                       .residual = {},
+                      .strict = {},
                       .origin = {}});
   }
   return profiles::MergeProfiles(profile.name(), {profile, std::move(changes).Build()});
@@ -83,6 +85,7 @@ profiles::Profile RoundProfile() {
                       .mark = profiles::Mark::kAssumed,
                       .source = "test",
                       .residual = {},
+                      .strict = {},
                       .origin = {}});
   };
   set("device.num_sms", 100, "1");

@@ -108,6 +108,8 @@ struct ScenarioSpec {
   topology::ClusterSpec cluster;
   std::optional<std::int64_t> nodes;
   std::optional<std::int64_t> num_gpus;
+  /// The release whose code every module runs; settings that a file doesn't state are its defaults.
+  const plan::FrameworkRelease* framework = &plan::DefaultFramework();
   std::string profile;  ///< absent: the profile of the cluster's GPU
   std::int64_t seed = 1;
   WorkloadSpec workload;

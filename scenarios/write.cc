@@ -8,14 +8,20 @@ namespace {
 
 using namespace internal;
 
-// The tree of a scenario that says nothing, with "*" for the items of maps by name.
-Node DefaultTree() {
+// The tree of a scenario that says nothing but its framework, with "*" for the items of maps by
+// name.
+Node DefaultTree(const plan::FrameworkRelease& framework) {
   ScenarioSpec fresh;
-  fresh.modules.emplace_back().name = "*";
+  TakeFramework(framework, fresh);
+  fresh.modules.push_back(FreshModule(framework));
+  fresh.modules.back().name = "*";
   fresh.cluster.node_groups.emplace_back().name = "*";
   Node tree;
   Recorder recorder(tree, Recorder::Keys::kOptional);
   Fields(recorder, fresh);
+  if (&framework != &plan::DefaultFramework()) {
+    std::erase_if(tree.entries, [](const Node::Entry& entry) { return entry.key == "framework"; });
+  }
   return tree;
 }
 
@@ -26,7 +32,7 @@ std::string WriteScenario(const ScenarioSpec& spec) {
   Node tree;
   Recorder recorder(tree);
   Fields(recorder, copy);
-  PruneDefaults(tree, DefaultTree());
+  PruneDefaults(tree, DefaultTree(*spec.framework));
   return PrintYaml(tree, Comments::kNone);
 }
 

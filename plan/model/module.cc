@@ -2,6 +2,18 @@
 
 namespace isthmus::plan {
 
+ModuleSettings DefaultSettings(const FrameworkRelease& framework) {
+  const FrameworkDefaults& defaults = framework.defaults;
+  ModuleSettings settings;
+  settings.framework = &framework;
+  settings.attention = defaults.attention.front();
+  settings.loss = defaults.loss;
+  settings.gradient_dtype = defaults.gradient_dtype;
+  settings.tp_overlap = defaults.tp_overlap;
+  settings.sequence_parallel = defaults.sequence_parallel;
+  return settings;
+}
+
 std::int64_t LayerMatrixParameters(const Transformer& t) {
   const std::int64_t query = t.num_heads * t.head_dim;
   const std::int64_t kv = t.num_kv_heads * t.head_dim;

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "plan/layout/layout.h"
+#include "plan/model/framework.h"
 #include "plan/model/kernel.h"
+#include "plan/model/run_settings.h"
 
 /// Modules of the graph: what they are (dimensions) and how they are run (settings).
 namespace isthmus::plan {
@@ -45,18 +47,10 @@ struct Projector {
   bool frozen = false;
 };
 
-enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
-enum class TpOverlap : std::uint8_t { kNone, kBulk, kUserBuffers };
-/// Absent: the encoder's backward does not run (modelling_mimo finding 2); simulation only.
-enum class BackwardMode : std::uint8_t { kReal, kAbsent };
-/// Cross entropy over a vocabulary-parallel head. Traffic and memory per logit of the rank:
-/// kFused (Megatron's own, fused) 34 B and 6 B; kUnfused 50 B and 10 B; kInPlace (Transformer
-/// Engine: the gradient overwrites the logits) 34 B and 2 B. modelling_runs §4, modelling_memory
-/// §4.
-enum class LossKernel : std::uint8_t { kFused, kUnfused, kInPlace };
-
 /// How one module is run. Each field decides whole tables of published results; none is implied.
 struct ModuleSettings {
+  /// Never null. What the other fields are by default is DefaultSettings()' business.
+  const FrameworkRelease* framework = &DefaultFramework();
   bool frozen = false;
   BackwardMode backward = BackwardMode::kReal;
   bool sequence_parallel = true;
@@ -71,6 +65,9 @@ struct ModuleSettings {
   bool offload_parameters =
       false;  // colocated encoders: parameters on the host during the LLM phase
 };
+
+/// Settings of a release when a scenario says no more than its name.
+ModuleSettings DefaultSettings(const FrameworkRelease& framework);
 
 /// One module of the graph with its own layout.
 struct Module {

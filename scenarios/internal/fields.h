@@ -31,6 +31,10 @@ void Fields(Archive& archive, topology::NodeGroup& group);
 void Fields(Archive& archive, topology::ClusterSpec& cluster);
 void Fields(Archive& archive, ScenarioSpec& scenario);
 
+// Names a release and takes what it decides: of the optimizer, and of a module that says nothing.
+void TakeFramework(const plan::FrameworkRelease& framework, ScenarioSpec& scenario);
+ModuleSpec FreshModule(const plan::FrameworkRelease& framework);
+
 template <typename T>
 void StructField(Archive& archive, std::string_view key, T& value, std::string_view doc) {
   archive.Struct(

@@ -150,8 +150,11 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
       kOptional, "which code runs the attention core");
   archive.Value("loss",
                 OneOf(settings.loss, {Means("fused", plan::LossKernel::kFused),
-                                      Means("unfused", plan::LossKernel::kUnfused)}),
-                kOptional, "decoders: which code runs the cross-entropy");
+                                      Means("unfused", plan::LossKernel::kUnfused),
+                                      Means("in_place", plan::LossKernel::kInPlace)}),
+                kOptional,
+                "decoders: which code runs the cross-entropy; in_place writes its gradient over "
+                "the logits");
   archive.Value("optimizer_instances", Integer(settings.optimizer_instances, kDegree), kOptional,
                 "copies of the sharded optimizer state; dp is split into as many groups");
   archive.Value("offload_parameters", BoolScalar(settings.offload_parameters), kOptional,

@@ -1,4 +1,7 @@
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,7 +28,43 @@ Scalar BlockScalar(int& block_layers) {
   return scalar;
 }
 
+// Reading it sets what the release decides; the keys behind it that a file states come later.
+Scalar FrameworkScalar(ScenarioSpec& scenario) {
+  const std::span<const plan::FrameworkRelease> releases = plan::FrameworkReleases();
+  std::vector<Word> words;
+  for (const plan::FrameworkRelease& release : releases) {
+    words.push_back({release.name, static_cast<int>(words.size())});
+  }
+  return WordScalar(
+      [&scenario, releases](int index) {
+        TakeFramework(releases[static_cast<std::size_t>(index)], scenario);
+      },
+      [&scenario, releases] { return static_cast<int>(scenario.framework - releases.data()); },
+      std::move(words));
+}
+
+Archive::Items ModulesOf(ScenarioSpec& scenario) {
+  Archive::Items items = ItemsOf(scenario.modules, &ModuleSpec::name);
+  items.add = [&scenario](const std::string& name) {
+    scenario.modules.push_back(FreshModule(*scenario.framework));
+    scenario.modules.back().name = name;
+  };
+  return items;
+}
+
 }  // namespace
+
+void TakeFramework(const plan::FrameworkRelease& framework, ScenarioSpec& scenario) {
+  scenario.framework = &framework;
+  scenario.optimizer.overlap_grad_reduce = framework.defaults.overlap_grad_reduce;
+  scenario.optimizer.overlap_param_gather = framework.defaults.overlap_param_gather;
+}
+
+ModuleSpec FreshModule(const plan::FrameworkRelease& framework) {
+  ModuleSpec module;
+  module.settings = plan::DefaultSettings(framework);
+  return module;
+}
 
 void Fields(Archive& archive, EdgeSpec& edge) {
   archive.Value("from", TextScalar(edge.from), kRequired, "the module whose output flows");
@@ -106,10 +145,13 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
   profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/";
   archive.Value("profile", profile, kOptional,
                 "what the machine was measured to do; absent: the one of the cluster's GPU");
+  archive.Value("framework", FrameworkScalar(scenario), kOptional,
+                "the release whose code runs the modules: its kernels, the tensors it keeps, and "
+                "the default of every setting it decides");
   archive.Value("seed", Integer(scenario.seed, {0, 1'000'000'000'000}), kOptional,
                 "of everything that is drawn at random");
   StructField(archive, "workload", scenario.workload, "the data of a step");
-  archive.Named("modules", ItemsOf(scenario.modules, &ModuleSpec::name), "module",
+  archive.Named("modules", ModulesOf(scenario), "module",
                 "the modules of the graph by name: one decoder and any number of encoders");
   archive.List("edges", ItemsOf(scenario.edges),
                "who feeds whom; absent: every encoder feeds the decoder");

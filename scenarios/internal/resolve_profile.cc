@@ -38,6 +38,18 @@ std::vector<std::string> KernelsOf(const profiles::Profile& profile) {
   return names;
 }
 
+// The first in the release's order that the machine has; failing that the first it has at all.
+AttentionKernel PreferredKernel(const profiles::Profile& profile,
+                                const plan::FrameworkRelease& framework) {
+  for (const AttentionKernel kernel : framework.defaults.attention) {
+    if (HasKernel(profile, kernel)) return kernel;
+  }
+  for (const auto& [kernel, name] : kFusedKernels) {
+    if (HasKernel(profile, kernel)) return kernel;
+  }
+  return AttentionKernel::kUnfused;
+}
+
 const char* ProfileName(plan::DType dtype) {
   switch (dtype) {
     case plan::DType::kFp8:
@@ -72,11 +84,7 @@ void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, pl
                           fmt::format("it has: {}", fmt::join(names, ", ")));
       continue;
     }
-    // The first that the machine has, in order of preference.
-    for (const auto& [kernel, name] : kFusedKernels) {
-      if (name == names.front()) module.settings.attention = kernel;
-    }
-    if (names.front() == "unfused") module.settings.attention = AttentionKernel::kUnfused;
+    module.settings.attention = PreferredKernel(profile, *module.settings.framework);
     resolution.derived.insert(key);
     for (plan::Module& planned : job.modules) {
       if (planned.name == module.name) planned.settings.attention = module.settings.attention;

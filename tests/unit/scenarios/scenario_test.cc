@@ -71,6 +71,27 @@ TEST(ScenarioTest, WhatIsShownLoadsAsTheSameScenario) {
   EXPECT_EQ(again.cluster, scenario.cluster);
 }
 
+// The release decides what the file doesn't state; what it states wins.
+TEST(ScenarioTest, AFrameworkGivesTheSettingsThatAFileLeavesOut) {
+  const Scenario scenario =
+      LoadScenario(kGpt, {"framework=nanotron", "modules.llm.gradient_dtype=bf16"});
+  const plan::ModuleSettings& settings = scenario.job.modules[0].settings;
+  EXPECT_EQ(settings.framework, plan::FindRelease("nanotron"));
+  EXPECT_EQ(settings.tp_overlap, plan::TpOverlap::kNone);
+  EXPECT_EQ(settings.loss, plan::LossKernel::kUnfused);
+  EXPECT_EQ(settings.attention, plan::AttentionKernel::kFlash2);
+  EXPECT_EQ(settings.gradient_dtype, plan::DType::kBf16);
+  EXPECT_FALSE(scenario.job.optimizer.overlap_grad_reduce);
+  EXPECT_NE(scenario.hash, LoadScenario(kGpt).hash);
+  EXPECT_EQ(ParseScenario(ShowScenario(scenario), "shown.yaml").hash, scenario.hash);
+}
+
+// NeMo's cuDNN kernels are not for the A100: the release's next choice is taken there.
+TEST(ScenarioTest, TheReleasesFirstKernelThatTheGpuHasIsTaken) {
+  const Scenario scenario = LoadScenario(kGpt, {"cluster=a100-dgx", "framework=nemo-24.11"});
+  EXPECT_EQ(scenario.job.modules[0].settings.attention, plan::AttentionKernel::kFlash2);
+}
+
 TEST(ScenarioTest, AllMistakesComeAtOnceInTheOrderOfTheirPlaces) {
   const std::string text = ErrorOf(
       "cluster: h100-dgx\n"

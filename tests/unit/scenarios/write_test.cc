@@ -45,5 +45,19 @@ TEST(WriteScenarioTest, AWrittenScenarioLoadsAsTheSpecItWasMadeFrom) {
   EXPECT_EQ(ParseScenario(WriteScenario(SmallSpec()), "again.yaml").hash, scenario.hash);
 }
 
+// Keys that equal the release's default are left out, those that equal the general one are not.
+TEST(WriteScenarioTest, TheDefaultsAreThoseOfTheFramework) {
+  ScenarioSpec spec = SmallSpec();
+  spec.framework = plan::FindRelease("nanotron");
+  spec.modules.front().settings = plan::DefaultSettings(*spec.framework);
+  spec.modules.front().settings.tp_overlap = plan::TpOverlap::kUserBuffers;
+  const std::string text = WriteScenario(spec);
+  EXPECT_THAT(text, HasSubstr("framework: nanotron"));
+  EXPECT_THAT(text, HasSubstr("tp_overlap: user_buffers"));
+  EXPECT_THAT(text, HasSubstr("overlap_grad_reduce: true"));
+  EXPECT_THAT(text, Not(HasSubstr("loss")));
+  EXPECT_EQ(ParseScenario(text, "again.yaml").hash, ParseScenario(spec).hash);
+}
+
 }  // namespace
 }  // namespace isthmus::scenarios

@@ -1,0 +1,154 @@
+#include "plan/model/framework.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace isthmus::plan {
+namespace {
+
+using enum AttentionKernel;
+using enum DefaultMark;
+
+constexpr std::array kCudnnFirst = {kCudnn, kFlash3, kFlash2};
+constexpr std::array kFlash2First = {kFlash2, kFlash2, kFlash2};
+constexpr std::array kUnfusedOnly = {kUnfused, kUnfused, kUnfused};
+
+constexpr DefaultReason kCudnnReason{
+    "attention", "cuDNN attention where the GPU has it, else FlashAttention", kSoftware};
+constexpr DefaultReason kFlash2Reason{"attention", "FlashAttention-2", kChosenAfterSeeingRuns};
+constexpr DefaultReason kUserBuffersReason{"tp_overlap", "user-buffer overlap", kSoftware};
+constexpr DefaultReason kFp32Reason{"gradient_dtype", "fp32 gradients", kAssumed};
+constexpr DefaultReason kBf16Reason{"gradient_dtype", "bf16 gradients, as vendor recipes have them",
+                                    kAssumed};
+
+constexpr std::array kCoreReasons = {kCudnnReason, kUserBuffersReason, kFp32Reason};
+constexpr std::array kRecipeReasons = {kCudnnReason, kUserBuffersReason, kBf16Reason};
+constexpr std::array kFlashRecipeReasons = {kFlash2Reason, kUserBuffersReason, kBf16Reason};
+constexpr std::array kOldMegatronReasons = {
+    DefaultReason{"attention", "unfused attention: before flash attention", kSoftware},
+    DefaultReason{"tp_overlap", "no user buffers; gathers beside dgrad and wgrad", kSoftware},
+    kFp32Reason};
+constexpr std::array kNanotronReasons = {
+    DefaultReason{"attention", "FlashAttention-2", kSoftware},
+    DefaultReason{"tp_overlap", "synchronous tensor-parallel communication", kSoftware},
+    kFp32Reason};
+constexpr std::array kEagerReasons = {
+    DefaultReason{"attention", "FlashAttention-2 where a row names no kernel",
+                  kChosenAfterSeeingRuns},
+    DefaultReason{"tp_overlap", "synchronous tensor-parallel communication", kAssumed},
+    DefaultReason{"gradient_dtype",
+                  "bf16 gradients: with fp32 some 50 of 401 runs that fit would not",
+                  kChosenAfterSeeingRuns}};
+
+// Transformer Engine with Megatron-Core; `recipe`: how the vendor's benchmark recipes set it.
+FrameworkRelease TransformerEngine(std::string_view name, std::string_view summary, bool recipe,
+                                   bool placeholders) {
+  FrameworkRelease release;
+  release.name = name;
+  release.summary = summary;
+  release.defaults.attention = kCudnnFirst;
+  release.reasons = kCoreReasons;
+  if (recipe) {
+    release.defaults.gradient_dtype = DType::kBf16;
+    release.reasons = kRecipeReasons;
+  }
+  release.saved_16bit = &MegatronTransformerEngine(DType::kBf16);
+  release.saved_fp8 = &MegatronTransformerEngine(DType::kFp8);
+  release.keeps_placeholder_gradients = placeholders;
+  release.keeps_head_placeholder = placeholders;
+  return release;
+}
+
+FrameworkRelease FlashRecipe(std::string_view name, std::string_view summary) {
+  FrameworkRelease release = TransformerEngine(name, summary, true, false);
+  release.defaults.attention = kFlash2First;
+  release.reasons = kFlashRecipeReasons;
+  return release;
+}
+
+// Code without Transformer Engine: no fp8, no placeholders.
+FrameworkRelease Plain(std::string_view name, std::string_view summary,
+                       const FrameworkDefaults& defaults, std::span<const DefaultReason> reasons) {
+  FrameworkRelease release;
+  release.name = name;
+  release.summary = summary;
+  release.defaults = defaults;
+  release.reasons = reasons;
+  release.saved_16bit = &MegatronTransformerEngine(DType::kBf16);
+  release.keeps_placeholder_gradients = false;
+  release.keeps_head_placeholder = false;
+  return release;
+}
+
+FrameworkDefaults OldMegatron() {
+  FrameworkDefaults defaults;
+  defaults.attention = kUnfusedOnly;
+  defaults.loss = LossKernel::kUnfused;
+  defaults.tp_overlap = TpOverlap::kBulk;
+  defaults.overlap_grad_reduce = false;
+  defaults.overlap_param_gather = false;
+  return defaults;
+}
+
+FrameworkDefaults Eager() {
+  FrameworkDefaults defaults;
+  defaults.attention = kFlash2First;
+  defaults.loss = LossKernel::kUnfused;
+  defaults.tp_overlap = TpOverlap::kNone;
+  defaults.overlap_grad_reduce = false;
+  defaults.overlap_param_gather = false;
+  return defaults;
+}
+
+FrameworkDefaults EagerLlama() {
+  FrameworkDefaults defaults = Eager();
+  defaults.gradient_dtype = DType::kBf16;
+  return defaults;
+}
+
+}  // namespace
+
+std::string_view ToText(DefaultMark mark) {
+  switch (mark) {
+    case kSoftware:
+      return "software";
+    case kAssumed:
+      return "assumed";
+    case kChosenAfterSeeingRuns:
+      return "chosen_after_seeing_runs";
+  }
+  ISTHMUS_CHECK(false, "no such mark: {}", static_cast<int>(mark));
+}
+
+std::span<const FrameworkRelease> FrameworkReleases() {
+  static const std::array releases = {
+      TransformerEngine("megatron-core", "Megatron-Core with Transformer Engine, 2025", false,
+                        true),
+      TransformerEngine("nemo-23.09", "NeMo 23.09 to 25.01 as MLPerf submissions run it", true,
+                        false),
+      FlashRecipe("nemo-24.03", "NeMo 24.03, vendor recipes"),
+      FlashRecipe("nemo-24.07", "NeMo 24.07, vendor recipes"),
+      TransformerEngine("nemo-24.11", "NeMo 24.09 to 24.12, vendor recipes", true, false),
+      TransformerEngine("nemo-25.02", "NeMo 25.02, vendor recipes", true, false),
+      TransformerEngine("nemo-25.04", "NeMo 25.04 and later, vendor recipes", true, true),
+      TransformerEngine("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes",
+                        true, true),
+      Plain("megatron-lm-2022", "Megatron-LM of 2022: no Transformer Engine, unfused attention",
+            OldMegatron(), kOldMegatronReasons),
+      Plain("nanotron", "nanotron: eager code with fused norms", Eager(), kNanotronReasons),
+      Plain("llama-eager", "eager Megatron-type code of the A100 layout sweep", EagerLlama(),
+            kEagerReasons),
+  };
+  return releases;
+}
+
+const FrameworkRelease& DefaultFramework() { return FrameworkReleases().front(); }
+
+const FrameworkRelease* FindRelease(std::string_view name) {
+  const std::span<const FrameworkRelease> releases = FrameworkReleases();
+  const auto found = std::ranges::find(releases, name, &FrameworkRelease::name);
+  return found == releases.end() ? nullptr : &*found;
+}
+
+}  // namespace isthmus::plan

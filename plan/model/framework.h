@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "plan/model/kernel.h"
+#include "plan/model/run_settings.h"
+#include "plan/model/saved_tensors.h"
+
+/// Training frameworks by release, as data: which kernels a layer is made of, which tensors it
+/// keeps, and how the framework runs when nobody says otherwise. Nothing else in the project
+/// branches on a framework (modelling_runs §4-5, modelling_memory §2, docs/models/layers.md).
+namespace isthmus::plan {
+
+/// How a default came to be known, in the words of profiles: known from the framework's code,
+/// assumed, or chosen after seeing end-to-end rows (those rows are not blind for it).
+enum class DefaultMark : std::uint8_t { kSoftware, kAssumed, kChosenAfterSeeingRuns };
+/// "software", "assumed", "chosen_after_seeing_runs".
+std::string_view ToText(DefaultMark mark);
+
+/// Why a release has the default it has, for a report's assumptions.
+struct DefaultReason {
+  std::string_view key;   // the scenario key: "attention", "gradient_dtype" …
+  std::string_view text;  // "cuDNN attention on Hopper …"
+  DefaultMark mark = DefaultMark::kSoftware;
+};
+
+/// What a scenario's keys are when the file doesn't state them.
+struct FrameworkDefaults {
+  /// The first that the GPU has kernels of.
+  std::array<AttentionKernel, 3> attention = {AttentionKernel::kCudnn, AttentionKernel::kFlash3,
+                                              AttentionKernel::kFlash2};
+  LossKernel loss = LossKernel::kFused;
+  DType gradient_dtype = DType::kFp32;
+  TpOverlap tp_overlap = TpOverlap::kUserBuffers;
+  bool sequence_parallel = true;
+  bool overlap_grad_reduce = true;
+  bool overlap_param_gather = true;
+};
+
+/// One release of one framework. All are static and live for ever.
+struct FrameworkRelease {
+  std::string_view name;     // "nemo-24.11": the scenario key `framework`
+  std::string_view summary;  // for the reference of keys
+  FrameworkDefaults defaults;
+  std::span<const DefaultReason> reasons;
+
+  const SavedTensorTable* saved_16bit = nullptr;  // bf16, fp16 and (widened) fp32
+  const SavedTensorTable* saved_fp8 = nullptr;    // null: the release has no fp8
+  /// A 16-bit buffer for each distinct weight shape that Transformer Engine from 2.3 on keeps for
+  /// good, and the head's beside its gradient.
+  bool keeps_placeholder_gradients = true;
+  bool keeps_head_placeholder = true;
+  /// Linear layers keep the norm output as gathered over tp, not their shard of it.
+  bool keeps_gathered_norm_outputs = false;
+};
+
+/// In the order of documentation; the first is the default.
+std::span<const FrameworkRelease> FrameworkReleases();
+/// "megatron-core".
+const FrameworkRelease& DefaultFramework();
+/// Null if there is none of that name.
+const FrameworkRelease* FindRelease(std::string_view name);
+
+}  // namespace isthmus::plan

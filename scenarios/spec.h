@@ -40,6 +40,12 @@ struct ModelSpec {
   std::int64_t input_width = 0;    ///< of a patch or an audio frame; 0 leaves the stem out
 };
 
+/// How layers are dealt to pipeline stages where `stage_layers` does not say it.
+enum class LayerSplit : std::uint8_t {
+  kEven,    ///< as even as can be, the first stages take the rest
+  kSearch,  ///< the slowest stage gets the least work: plan::BalancedSplit
+};
+
 /// A module's degrees. Of dp and num_ranks one may be absent, or both.
 struct LayoutSpec {
   std::int64_t tp = 1;
@@ -52,6 +58,7 @@ struct LayoutSpec {
   std::optional<std::int64_t> num_ranks;
   std::int64_t first_rank = 0;
   plan::AxisOrder order = plan::AxisOrder::kTpCpDpPp;
+  LayerSplit split = LayerSplit::kEven;
   std::vector<std::int64_t> stage_layers;
 };
 

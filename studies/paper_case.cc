@@ -7,7 +7,6 @@
 
 #include "scenarios/scenario.h"
 #include "studies/run_case.h"
-#include "studies/stage_split.h"
 
 namespace isthmus::studies {
 namespace {
@@ -42,38 +41,6 @@ std::optional<double> LeadingNumber(std::string_view cell) {
   const std::string number(cell.substr(0, end));
   if (number.find_first_of("0123456789") == std::string::npos) return std::nullopt;
   return std::stod(number);
-}
-
-// Work of stage 0 and the last one beside their layers, in layers of the LLM. Matrices 2·P·tokens,
-// attention 4·tokens·span·width (half when causal); an LLM layer and the head run forward and
-// backward (3 forwards), the encoder as its settings say. Per rank, so divided by tp and cp.
-PipelineLoad LoadOf(const scenarios::Scenario& scenario, Mode mode) {
-  const plan::Job& job = scenario.job;
-  const plan::Module& llm = job.modules[static_cast<std::size_t>(job.decoder())];
-  const plan::Transformer& t = llm.transformer;
-  const double sequence = static_cast<double>(job.workload.sequence_length);
-  const double ranks = static_cast<double>(llm.layout->tp) * llm.layout->cp;
-  const double layer = 3.0 * sequence / ranks *
-                       (2.0 * static_cast<double>(plan::LayerMatrixParameters(t)) +
-                        2.0 * sequence * static_cast<double>(t.num_heads * t.head_dim));
-  const double head = 3.0 * sequence / ranks * 2.0 * static_cast<double>(t.hidden * t.vocab_size);
-  PipelineLoad load{
-      .num_layers = t.num_layers, .num_stages = llm.layout->pp, .last_extra = head / layer};
-  if (mode != Mode::kHomogeneous) return load;
-  for (const plan::Module& module : job.modules) {
-    if (&module == &llm) continue;
-    const plan::Transformer& e = module.transformer;
-    const bool is_recomputed = module.settings.recompute == Recompute::kFull;
-    const double passes = module.settings.backward == BackwardMode::kAbsent ? 1.0
-                          : is_recomputed                                   ? 4.0
-                                                                            : 3.0;
-    const double width = static_cast<double>(e.num_heads * e.head_dim);
-    const double work = 2.0 * static_cast<double>(plan::LayerMatrixParameters(e)) +
-                        4.0 * static_cast<double>(module.span_tokens) * width;
-    load.first_extra += passes * e.num_layers * static_cast<double>(module.tokens_per_sample) /
-                        llm.layout->tp * work / layer;
-  }
-  return load;
 }
 
 // Fills a scenario from a row of tables A2, A3, A4.
@@ -190,9 +157,8 @@ class PaperSpec {
       Assume("layers split evenly over the stages: the homogeneous rows at 8K");
       return;
     }
-    layout.stage_layers = BalancedSplit(LoadOf(scenarios::ParseScenario(spec_, search_), mode_));
-    Assume("layers per stage balanced by FLOP, encoder and head counted: {}",
-           fmt::join(layout.stage_layers, ", "));
+    layout.split = scenarios::LayerSplit::kSearch;
+    Assume("layers per stage balanced by FLOP, encoder and head counted");
   }
 
   std::int64_t LlmRanks() const {

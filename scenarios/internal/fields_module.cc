@@ -82,12 +82,19 @@ void Fields(Archive& archive, LayoutSpec& layout) {
                                      Means("tp-cp-pp-dp", AxisOrder::kTpCpPpDp),
                                      Means("tp-cp-ep-dp-pp", AxisOrder::kTpCpDpPp)}),
                 kOptional, "axes of the grid, fastest first");
+  archive.Value(
+      "split",
+      OneOf(layout.split, {Means("even", LayerSplit::kEven), Means("search", LayerSplit::kSearch)}),
+      kOptional,
+      "layers per stage where stage_layers is absent: as even as can be, or so that the slowest "
+      "stage has the least FLOP when only the first and the last may differ, encoders on the "
+      "first and the head counted");
   archive.Values(
       "stage_layers", layout.stage_layers.size(),
       [&layout](std::size_t size) { layout.stage_layers.resize(size); },
       [&layout](std::size_t index) { return Integer(layout.stage_layers[index], kLayers); },
-      "layers of each stage, first to last; absent: as even as can be, the first stages take the "
-      "rest");
+      "layers of each stage, first to last; absent: by `split`; even means that the first stages "
+      "take the rest");
   archive.Value("vpp", Integer(layout.vpp, kDegree), kOptional,
                 "model chunks per rank; only 1 is built today");
   archive.Value("ep", Integer(layout.ep, kDegree), kOptional,

@@ -255,6 +255,35 @@ TEST(ScenarioTest, AWrittenSpecLoadsAsItself) {
   EXPECT_THAT(scenario.assumptions, ::testing::Contains("the batch: not printed, taken as 64"));
 }
 
+// 12B encoder on stage 0 and the head of the 120B LLM on stage 3, by FLOP. One token of an LLM
+// layer: 2·12·10240² + 2·16384·10240 = 2.85e9; the encoder's forward: 60·(2·12·4096² +
+// 4·1024·4096) = 2.52e10 a token, for half of the LLM's tokens and not divided by cp 2: over three
+// passes of a layer that is 2.52e10 / (3·2.85e9) = 2.9 layers. The head: 2·10240·128000 = 2.62e9,
+// 0.9 layers. (96 + 2.9 + 0.9) / 4 = 25: 22, 25, 25, 24.
+TEST(ScenarioTest, ASearchedSplitCountsEncoderAndHead) {
+  ScenarioSpec spec;
+  spec.cluster_preset = "h100-dgx";
+  spec.num_gpus = 256;
+  spec.workload.sequence_length = 16384;
+  spec.workload.global_batch = 256;
+  ModuleSpec& vision = spec.modules.emplace_back();
+  vision.name = "vision";
+  vision.model_preset = "vit-12b";
+  vision.vision_fraction = 0.5;
+  vision.inherits_layout = true;
+  vision.settings.recompute = plan::Recompute::kFull;
+  vision.settings.backward = plan::BackwardMode::kAbsent;
+  ModuleSpec& llm = spec.modules.emplace_back();
+  llm.name = "llm";
+  llm.model_preset = "llm-120b";
+  llm.layout = {.tp = 8, .cp = 2, .pp = 4, .dp = 4};
+  llm.layout.split = LayerSplit::kSearch;
+  const Scenario scenario = ParseScenario(spec);
+  EXPECT_THAT(scenario.job.modules[1].layout->stage_layers, ElementsAre(22, 25, 25, 24));
+  EXPECT_THAT(scenario.effective_yaml, HasSubstr("split: search"));
+  EXPECT_EQ(ParseScenario(scenario.effective_yaml, "again").hash, scenario.hash);
+}
+
 TEST(ScenarioTest, ANodeGroupMayBeAnIslandOfItsOwn) {
   const Scenario scenario = ParseScenario(
       "cluster:\n"

@@ -193,12 +193,9 @@ TEST(PaperCaseTest, OnParIsReadFromTheTimes) {
 }
 
 TEST(PaperCaseTest, LayersAreEvenAt8KInOneLayoutAndBalancedElsewhere) {
-  EXPECT_THAT(Module(Paper().at("A4.12.H"), "llm").layout.stage_layers, IsEmpty());
-  // 16K: the 12B encoder on stage 0 takes layers off it, the head a layer off the last stage.
-  const auto layers = Module(Paper().at("A4.15.H"), "llm").layout.stage_layers;
-  ASSERT_EQ(layers.size(), 4U);
-  EXPECT_LT(layers.front(), layers[1]);
-  EXPECT_LT(layers.back(), layers[1]);
+  EXPECT_EQ(Module(Paper().at("A4.12.H"), "llm").layout.split, scenarios::LayerSplit::kEven);
+  EXPECT_EQ(Module(Paper().at("A4.12.NC"), "llm").layout.split, scenarios::LayerSplit::kSearch);
+  EXPECT_EQ(Module(Paper().at("A4.15.H"), "llm").layout.split, scenarios::LayerSplit::kSearch);
   EXPECT_THAT(Paper().at("A4.15.H").spec->assumptions,
               Contains(StartsWith("layers per stage balanced by FLOP")));
 }

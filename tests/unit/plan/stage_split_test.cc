@@ -1,4 +1,4 @@
-#include "studies/stage_split.h"
+#include "plan/layout/stage_split.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace isthmus::studies {
+namespace isthmus::plan {
 namespace {
 
 using testing::ElementsAre;
@@ -32,14 +32,14 @@ TEST(BalancedSplitTest, AnEncoderOfThreeLayersLightensTheFirstStage) {
 }
 
 TEST(BalancedSplitTest, EveryStageKeepsALayerAndNoneIsLost) {
-  for (std::int64_t stages = 1; stages <= 8; ++stages) {
+  for (int stages = 1; stages <= 8; ++stages) {
     const auto layers =
         BalancedSplit({.num_layers = 9, .num_stages = stages, .first_extra = 50, .last_extra = 50});
-    EXPECT_EQ(static_cast<std::int64_t>(layers.size()), stages);
+    EXPECT_EQ(static_cast<int>(layers.size()), stages);
     EXPECT_GE(std::ranges::min(layers), 1);
-    EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), std::int64_t{0}), 9);
+    EXPECT_EQ(std::accumulate(layers.begin(), layers.end(), 0), 9);
   }
 }
 
 }  // namespace
-}  // namespace isthmus::studies
+}  // namespace isthmus::plan

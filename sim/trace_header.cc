@@ -205,7 +205,7 @@ void AddBoundaries(const plan::Program& program, traces::Header& header) {
     if (boundary.factor > 1) record.kind += fmt::format(" {}", boundary.factor);
     record.kind =
         fmt::format("{} {}", boundary.colocated ? "colocated" : "non-colocated", record.kind);
-    const base::Bytes element = plan::BytesOf(from.settings.precision);
+    const base::Bytes element = plan::BytesOf(plan::ActivationType(from.settings));
     record.bytes_forward =
         plan::PayloadForward(boundary, program.num_microbatches, element).value();
     record.bytes_backward =

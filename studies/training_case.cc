@@ -120,6 +120,7 @@ class TrainingSpec {
     if (recompute == "selective") settings.recompute = plan::Recompute::kSelective;
     if (recompute.empty()) Assume("no recomputation: not stated");
     if (row_.text("precision") == "FP16") settings.precision = DType::kFp16;
+    if (row_.text("precision").starts_with("FP8")) settings.precision = DType::kFp8;
     if (row_.text("precision").empty()) Assume("bf16: the precision is not stated");
     FillTensorParallel(settings);
     FillGradients(settings);

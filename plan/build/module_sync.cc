@@ -11,7 +11,7 @@ constexpr AxisSet kAllAxes = kTp | kCp | kDp | kPp;
 }  // namespace
 
 base::Bytes ModuleEmitter::ParameterBytes(std::int64_t parameters) const {
-  return base::Bytes{parameters * BytesOf(module_.settings.precision).value()};
+  return base::Bytes{parameters * BytesOf(ParameterType(module_.settings)).value()};
 }
 
 base::Bytes ModuleEmitter::GradientBytes(std::int64_t parameters) const {

@@ -7,7 +7,7 @@ base::Bytes RankEmitter::BoundaryBytes(int edge, std::int64_t tokens) const {
   const Module& encoder =
       job_.modules[static_cast<std::size_t>(job_.edges[static_cast<std::size_t>(edge)].from)];
   const std::int64_t width = placed_.boundaries[static_cast<std::size_t>(edge)].width;
-  return base::Bytes{tokens * width * BytesOf(encoder.settings.precision).value()};
+  return base::Bytes{tokens * width * BytesOf(ActivationType(encoder.settings)).value()};
 }
 
 Storage RankEmitter::BoundaryStorage(int edge, Way way, int microbatch, SizeId size) const {

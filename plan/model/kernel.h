@@ -32,6 +32,9 @@ struct Gemm {
   /// fp8 only: partial sums are promoted to fp32 on the way (split accumulation), as dgrad and
   /// wgrad of training do it; slower than the fast accumulation of the forward.
   bool promoted_accumulation = false;
+  /// A 16-bit product of an fp8 run: one chip has one clock, so it runs at that of the fp8
+  /// products.
+  bool in_fp8_run = false;
 };
 base::Flops FlopsOf(const Gemm& gemm);  // 2·m·n·k
 
@@ -48,6 +51,7 @@ struct Attention {
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kCudnn;
+  bool in_fp8_run = false;  // as Gemm's
 };
 /// Executed FLOP by the rule above (backward 2.5 times the forward).
 base::Flops FlopsOf(const Attention& attention);

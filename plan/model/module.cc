@@ -14,6 +14,15 @@ ModuleSettings DefaultSettings(const FrameworkRelease& framework) {
   return settings;
 }
 
+DType ActivationType(const ModuleSettings& settings) {
+  return settings.precision == DType::kFp8 ? DType::kBf16 : settings.precision;
+}
+
+DType ParameterType(const ModuleSettings& settings) {
+  const bool is_fp8 = settings.precision == DType::kFp8 && settings.fp8_primary_weights;
+  return is_fp8 ? DType::kFp8 : ActivationType(settings);
+}
+
 std::int64_t LayerMatrixParameters(const Transformer& t) {
   const std::int64_t query = t.num_heads * t.head_dim;
   const std::int64_t kv = t.num_kv_heads * t.head_dim;

@@ -58,6 +58,9 @@ struct ModuleSettings {
   Recompute recompute = Recompute::kNone;
   int recompute_layers = 0;  // kFull: layers per stage that are recomputed, 0 = all
   DType precision = DType::kBf16;
+  /// fp8: weights are kept, and gathered over data parallel copies, in fp8 alone; else in 16 bit
+  /// with fp8 copies beside.
+  bool fp8_primary_weights = false;
   DType gradient_dtype = DType::kFp32;  // main gradients
   AttentionKernel attention = AttentionKernel::kCudnn;
   LossKernel loss = LossKernel::kFused;
@@ -68,6 +71,11 @@ struct ModuleSettings {
 
 /// Settings of a release when a scenario says no more than its name.
 ModuleSettings DefaultSettings(const FrameworkRelease& framework);
+
+/// The type of activations and boundary tensors: 16 bit in fp8 runs too.
+DType ActivationType(const ModuleSettings& settings);
+/// The type in which weights are kept and gathered: fp8 only with fp8_primary_weights.
+DType ParameterType(const ModuleSettings& settings);
 
 /// One module of the graph with its own layout.
 struct Module {

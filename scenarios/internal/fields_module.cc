@@ -141,9 +141,12 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 "with recompute full: layers per stage; 0: all");
   archive.Value("precision",
                 OneOf(settings.precision, {Means("bf16", DType::kBf16), Means("fp16", DType::kFp16),
-                                           Means("fp32", DType::kFp32),
-                                           Later("fp8", "its casts and scales are not modelled")}),
-                kOptional, "type of weights and activations");
+                                           Means("fp32", DType::kFp32), Means("fp8", DType::kFp8)}),
+                kOptional,
+                "type of weights and activations; fp8: matrix products of the layers in fp8 with "
+                "one scale per tensor, everything else in 16 bit");
+  archive.Value("fp8_primary_weights", BoolScalar(settings.fp8_primary_weights), kOptional,
+                "with precision fp8: weights are kept and gathered in fp8 alone");
   archive.Value(
       "gradient_dtype",
       OneOf(settings.gradient_dtype, {Means("fp32", DType::kFp32), Means("bf16", DType::kBf16)}),

@@ -147,6 +147,12 @@ class ModuleCheck {
                fmt::format("{} does not divide dp {}", settings.optimizer_instances, *layout_.dp),
                DivisorHint(*layout_.dp));
     }
+    if (settings.fp8_primary_weights && settings.precision != plan::DType::kFp8) {
+      Complain("fp8_primary_weights", "needs `precision: fp8`");
+    }
+    if (settings.precision == plan::DType::kFp8 && settings.framework->saved_fp8 == nullptr) {
+      Complain("precision", fmt::format("{} has no fp8", settings.framework->name), "use bf16");
+    }
     if (settings.recompute_layers > 0 && settings.recompute != plan::Recompute::kFull) {
       Complain("recompute_layers", "needs `recompute: full`");
     }

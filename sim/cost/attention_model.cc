@@ -34,31 +34,31 @@ double Scores(const plan::Attention& a) {
 }  // namespace
 
 AttentionModel::AttentionModel(const profiles::Profile& profile, const SustainedClock& clock)
-    : latency_(profile.Time("attention.latency").value()), profile_name_(profile.name()) {
-  const double ratio = clock.Ratio(plan::DType::kBf16);
+    : clock_(clock),
+      latency_(profile.Time("attention.latency").value()),
+      profile_name_(profile.name()) {
   for (std::size_t kernel = 0; kernel < kFusedNames.size(); ++kernel) {
     const std::string name = std::string("attention.") + kFusedNames[kernel];
     // Which implementations a profile knows is told by their curves; the
     // software profile holds a `throttled` for all of them.
     if (!profile.has(name + ".forward.causal.rate")) continue;
-    const bool throttled = profile.Number(name + ".throttled") != 0;
-    fused_[kernel] = ReadFused(profile, name, throttled ? ratio : 1.0);
+    fused_[kernel] = ReadFused(profile, name);
   }
   if (profile.has("attention.unfused.gemm_share")) {
-    const bool throttled = profile.Number("attention.unfused.throttled") != 0;
-    unfused_ = ReadUnfused(profile, throttled ? ratio : 1.0);
+    unfused_ = ReadUnfused(profile);
   }
 }
 
 AttentionModel::Fused AttentionModel::ReadFused(const profiles::Profile& profile,
-                                                const std::string& name, double ratio) {
+                                                const std::string& name) {
   Fused fused;
   fused.known = true;
+  fused.throttled = profile.Number(name + ".throttled") != 0;
   for (std::size_t backward = 0; backward < 2; ++backward) {
     for (std::size_t causal = 0; causal < 2; ++causal) {
       const std::string key = fmt::format("{}.{}.{}", name, kDirections[backward], kMasks[causal]);
       Curve& curve = fused.curves[backward][causal];
-      curve.rate = ratio * Positive(profile, key + ".rate", profile.Rate(key + ".rate").value());
+      curve.rate = Positive(profile, key + ".rate", profile.Rate(key + ".rate").value());
       curve.half_span = profile.Number(key + ".half_span");
     }
   }
@@ -77,18 +77,22 @@ AttentionModel::Fused AttentionModel::ReadFused(const profiles::Profile& profile
   return fused;
 }
 
-AttentionModel::Unfused AttentionModel::ReadUnfused(const profiles::Profile& profile,
-                                                    double ratio) {
+AttentionModel::Unfused AttentionModel::ReadUnfused(const profiles::Profile& profile) {
   Unfused unfused;
   unfused.known = true;
-  unfused.rate = ratio * profile.Number("attention.unfused.gemm_share") *
-                 profile.Rate("gemm.bf16.peak_rate").value();
+  unfused.throttled = profile.Number("attention.unfused.throttled") != 0;
+  unfused.rate =
+      profile.Number("attention.unfused.gemm_share") * profile.Rate("gemm.bf16.peak_rate").value();
   unfused.bytes_per_score = profile.Value("attention.unfused.bytes_per_score", "B");
   unfused.bandwidth = profile.Number("memory.elementwise.efficiency") *
                       profile.Bandwidth("device.memory_bandwidth").value();
   unfused.launches = profile.Number("attention.unfused.launches");
   unfused.backward_factor = profile.Number("attention.unfused.backward_factor");
   return unfused;
+}
+
+double AttentionModel::Ratio(bool throttled, const plan::Attention& attention) const {
+  return throttled ? clock_.Ratio(attention) : 1.0;
 }
 
 base::Seconds AttentionModel::Time(const plan::Attention& attention) const {
@@ -123,8 +127,9 @@ double AttentionModel::FusedTime(const Fused& fused, const std::string& name,
   const Curve& curve = fused.curves[attention.backward ? 1 : 0][attention.causal ? 1 : 0];
   const double flops = 4 * Scores(attention) * size->first * (attention.causal ? 0.5 : 1.0) *
                        (attention.backward ? 2.5 : 1.0);
+  const double rate = curve.rate * size->second * Ratio(fused.throttled, attention);
   const auto span = static_cast<double>(std::max(attention.query_len, attention.kv_len));
-  return latency_ + flops * (span + curve.half_span) / (span * curve.rate * size->second);
+  return latency_ + flops * (span + curve.half_span) / (span * rate);
 }
 
 double AttentionModel::UnfusedTime(const plan::Attention& attention) const {
@@ -133,7 +138,8 @@ double AttentionModel::UnfusedTime(const plan::Attention& attention) const {
                                   profile_name_));
   }
   const double flops = 4 * Scores(attention) * static_cast<double>(attention.head_dim);
-  const double forward = unfused_.launches * latency_ + flops / unfused_.rate +
+  const double forward = unfused_.launches * latency_ +
+                         flops / (unfused_.rate * Ratio(unfused_.throttled, attention)) +
                          unfused_.bytes_per_score * Scores(attention) / unfused_.bandwidth;
   return attention.backward ? unfused_.backward_factor * forward : forward;
 }

@@ -45,16 +45,18 @@ class AttentionModel {
 
  private:
   struct Curve {
-    double rate = 0;       // FLOP/s, clock included
+    double rate = 0;       // FLOP/s in a burst
     double half_span = 0;  // tokens
   };
   struct Fused {
     bool known = false;
+    bool throttled = false;
     std::array<std::array<Curve, 2>, 2> curves;        // [backward][causal]
     std::vector<std::pair<double, double>> head_dims;  // {size, rate factor}, ascending
   };
   struct Unfused {
     bool known = false;
+    bool throttled = false;
     double rate = 0;
     double bytes_per_score = 0;
     double bandwidth = 0;
@@ -62,12 +64,14 @@ class AttentionModel {
     double backward_factor = 0;
   };
 
-  static Fused ReadFused(const profiles::Profile& profile, const std::string& name, double ratio);
-  static Unfused ReadUnfused(const profiles::Profile& profile, double ratio);
+  static Fused ReadFused(const profiles::Profile& profile, const std::string& name);
+  static Unfused ReadUnfused(const profiles::Profile& profile);
+  double Ratio(bool throttled, const plan::Attention& attention) const;
   double FusedTime(const Fused& fused, const std::string& name,
                    const plan::Attention& attention) const;
   double UnfusedTime(const plan::Attention& attention) const;
 
+  SustainedClock clock_;
   double latency_ = 0;
   std::array<Fused, 4> fused_;  // kCudnn, kFlash3, kFlash2, kFlash1
   Unfused unfused_;

@@ -33,4 +33,12 @@ double SustainedClock::Ratio(plan::DType dtype) const {
   return *ratio;
 }
 
+double SustainedClock::Ratio(const plan::Gemm& gemm) const {
+  return Ratio(gemm.in_fp8_run ? plan::DType::kFp8 : gemm.dtype);
+}
+
+double SustainedClock::Ratio(const plan::Attention& attention) const {
+  return Ratio(attention.in_fp8_run ? plan::DType::kFp8 : plan::DType::kBf16);
+}
+
 }  // namespace isthmus::sim

@@ -16,7 +16,8 @@ namespace isthmus::sim {
 /// Kernel tables are measured in bursts; training holds the chip at its power
 /// limit, and the whole job runs at the slowest GPU of a node. Throttling
 /// belongs to the kernel: products near peak take r, memory-bound kernels and
-/// communication take 1. Source: `clock.<dtype>.ratio` of the profile (marked,
+/// communication take 1. The 16-bit products of an fp8 run take the run's ratio:
+/// it is one chip's clock. Source: `clock.<dtype>.ratio` of the profile (marked,
 /// with band); fp16 counts as bf16. A data type without the parameter fails
 /// when asked for. Derivation: docs/models/clock.md.
 class SustainedClock {
@@ -25,6 +26,8 @@ class SustainedClock {
 
   /// Throws base::Error if the profile has no ratio for the type.
   double Ratio(plan::DType dtype) const;
+  double Ratio(const plan::Gemm& gemm) const;
+  double Ratio(const plan::Attention& attention) const;
 
  private:
   std::optional<double> bf16_;

@@ -43,7 +43,8 @@ std::pair<double, double> ParseTile(const std::string& key) {
 }  // namespace
 
 GemmModel::GemmModel(const profiles::Profile& profile, const SustainedClock& clock)
-    : num_sms_(static_cast<double>(profile.Count("device.num_sms"))),
+    : clock_(clock),
+      num_sms_(static_cast<double>(profile.Count("device.num_sms"))),
       split_tile_(profile.Number("gemm.split_k.tile")),
       split_max_parts_(profile.Count("gemm.split_k.max_parts")),
       split_latency_(profile.Time("gemm.split_k.latency").value()),
@@ -58,18 +59,18 @@ GemmModel::GemmModel(const profiles::Profile& profile, const SustainedClock& clo
     throw base::Error(
         fmt::format("error: profile {} names no tile (gemm.tile.128x256 …)", profile.name()));
   }
-  bf16_ = Read(profile, "bf16", plan::DType::kBf16, clock);
-  fp8_ = Read(profile, "fp8", plan::DType::kFp8, clock);
-  fp8_promoted_ = Read(profile, "fp8_promoted", plan::DType::kFp8, clock);
+  bf16_ = Read(profile, "bf16", plan::DType::kBf16);
+  fp8_ = Read(profile, "fp8", plan::DType::kFp8);
+  fp8_promoted_ = Read(profile, "fp8_promoted", plan::DType::kFp8);
 }
 
 std::optional<GemmModel::Coefficients> GemmModel::Read(const profiles::Profile& profile,
-                                                       const std::string& name, plan::DType dtype,
-                                                       const SustainedClock& clock) const {
+                                                       const std::string& name,
+                                                       plan::DType dtype) const {
   const std::string prefix = "gemm." + name;
   if (profile.KeysUnder(prefix + ".").empty()) return std::nullopt;
   Coefficients c;
-  c.rate = profile.Rate(prefix + ".peak_rate").value() * clock.Ratio(dtype);
+  c.rate = profile.Rate(prefix + ".peak_rate").value();
   c.latency = profile.Time(prefix + ".latency").value();
   c.bandwidth = profile.Bandwidth(prefix + ".memory_bandwidth").value();
   c.epilogue = profile.Number(prefix + ".exposed_epilogue");
@@ -122,14 +123,15 @@ double GemmModel::WavesTime(const Coefficients& c, double tiles, double area, do
   return paid * 2 * area * k * num_sms_ / (c.rate * efficiency);
 }
 
-double GemmModel::SplitTime(const Coefficients& c, double m, double n, double k) const {
+double GemmModel::SplitTime(const Coefficients& c, double ratio, double m, double n,
+                            double k) const {
   double best = std::numeric_limits<double>::infinity();
   const double tiles = std::ceil(m / split_tile_) * std::ceil(n / split_tile_);
   for (std::int64_t parts = 2; parts <= split_max_parts_; parts *= 2) {
     const auto s = static_cast<double>(parts);
     const double math =
         WavesTime(c, tiles * s, split_tile_ * split_tile_, c.split_tile_efficiency, k / s);
-    best = std::min(best, math + s * m * n * split_bytes_ / c.bandwidth + split_latency_);
+    best = std::min(best, math / ratio + s * m * n * split_bytes_ / c.bandwidth + split_latency_);
   }
   return best;
 }
@@ -144,11 +146,13 @@ base::Seconds GemmModel::Time(const plan::Gemm& gemm) const {
   const auto k = static_cast<double>(gemm.k);
   const auto output_bytes = static_cast<double>(gemm.output_bytes.value());
 
-  double math = SplitTime(c, m, n, k);
+  const double ratio = clock_.Ratio(gemm);
+  double math = SplitTime(c, ratio, m, n, k);
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     const Tile& tile = tiles_[i];
     const double tiles = std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
-    math = std::min(math, WavesTime(c, tiles, tile.rows * tile.columns, c.tile_efficiency[i], k));
+    const double burst = WavesTime(c, tiles, tile.rows * tile.columns, c.tile_efficiency[i], k);
+    math = std::min(math, burst / ratio);
   }
   const double memory = (c.operand_bytes * (m * k + n * k) + output_bytes) / c.bandwidth;
   return base::Seconds(c.latency + std::max(math, memory) +

@@ -44,7 +44,7 @@ class GemmModel {
     double rows = 0;
     double columns = 0;
   };
-  /// Of one data type; rates in SI, the clock's ratio included.
+  /// Of one data type; rates in SI, in a burst.
   struct Coefficients {
     double rate = 0;
     double latency = 0;
@@ -57,12 +57,14 @@ class GemmModel {
   };
 
   std::optional<Coefficients> Read(const profiles::Profile& profile, const std::string& name,
-                                   plan::DType dtype, const SustainedClock& clock) const;
+                                   plan::DType dtype) const;
   const Coefficients& CoefficientsOf(const plan::Gemm& gemm) const;
+  /// Seconds at burst clock.
   double WavesTime(const Coefficients& c, double tiles, double area, double efficiency,
                    double k) const;
-  double SplitTime(const Coefficients& c, double m, double n, double k) const;
+  double SplitTime(const Coefficients& c, double ratio, double m, double n, double k) const;
 
+  SustainedClock clock_;
   double num_sms_ = 0;
   std::vector<Tile> tiles_;
   double split_tile_ = 0;

@@ -106,7 +106,8 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
   const std::string& precision = row.text("precision");
   const bool is_open = precision.empty() && kind == RunsKind::kMemoryPoints;
   if (precision.empty() && !is_open) return "the precision is not stated";
-  if (!is_open && precision != "BF16" && precision != "FP16") {
+  if (!is_open && precision != "BF16" && precision != "FP16" && precision != "FP8" &&
+      precision != "FP8-CS") {
     return fmt::format("precision {} is known but not built yet",
                        precision.substr(0, precision.find(' ')));
   }

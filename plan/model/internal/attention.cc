@@ -32,6 +32,7 @@ Attention Core(const RankShape& rank, const Spans& spans, bool backward) {
   attention.causal = rank.decoder;
   attention.backward = backward;
   attention.kernel = rank.settings->attention;
+  attention.in_fp8_run = rank.in_fp8_run();
   return attention;
 }
 

@@ -32,9 +32,7 @@ void AddEncoderStemForward(const RankShape& rank, SegmentList& list) {
 
 Linear HeadLinear(const RankShape& rank) {
   // Head and loss stay in 16 bit in fp8 runs (modelling_runs §1.1); no user buffers around them.
-  const DType dtype =
-      rank.settings->precision == DType::kFp8 ? DType::kBf16 : rank.settings->precision;
-  return {kHead, rank.tokens, rank.hidden, rank.vocabulary, dtype, false};
+  return {kHead, rank.tokens, rank.hidden, rank.vocabulary, ActivationType(*rank.settings), false};
 }
 
 // Traffic of the cross entropy, both ways together, per logit of the rank.

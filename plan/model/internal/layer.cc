@@ -17,7 +17,7 @@ constexpr LinearNames kFc2{"fc2", "fc2 scatter", "fc2 dgrad", "fc2 dgrad gather"
 
 // fp8: a cast with transpose reads 2 B and writes two copies of 1 B.
 void AddCast(const RankShape& rank, std::int64_t elements, std::vector<Kernel>& kernels) {
-  if (rank.settings->precision != DType::kFp8) return;
+  if (!rank.in_fp8_run()) return;
   kernels.push_back(Moves(MemoryClass::kCast, 4 * elements));
 }
 
@@ -96,7 +96,7 @@ void AddLayerForward(const RankShape& rank, SegmentList& list) {
   AddColumnForward(rank, QkvLinear(rank), list);
   AddRotary(rank, false, list);
   AddAttention(rank, AttentionPass::kForward, list);
-  if (rank.settings->precision == DType::kFp8) {
+  if (rank.in_fp8_run()) {
     list.Compute("proj cast", {Moves(MemoryClass::kCast, 4 * rank.tokens * rank.query)});
   }
   AddRowForward(rank, OutputLinear(rank), list);

@@ -43,7 +43,7 @@ RankShape ShapeOnRank(const BlockShape& shape) {
   rank.sequence_parallel = shape.tp > 1 && rank.settings->sequence_parallel;
   rank.sharded_tokens = rank.sequence_parallel ? CeilDivide(shape.tokens, shape.tp) : shape.tokens;
   rank.decoder = shape.module->kind == ModuleKind::kDecoder;
-  rank.element_bytes = rank.settings->precision == DType::kFp32 ? 4 : 2;
+  rank.element_bytes = BytesOf(ActivationType(*rank.settings)).value();
   rank.overlap = rank.settings->tp_overlap;
   // User buffers chunk all-gathers and reduce-scatters; an all-reduce has no such form.
   if (rank.overlap == TpOverlap::kUserBuffers && !rank.sequence_parallel) {

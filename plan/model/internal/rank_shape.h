@@ -37,6 +37,7 @@ struct RankShape {
   bool layers_run_backward = true;
   bool projector_weights = false;
 
+  bool in_fp8_run() const { return settings->precision == DType::kFp8; }
   std::int64_t qkv() const { return query + 2 * kv; }
   std::int64_t heads() const { return query / transformer->head_dim; }
   std::int64_t kv_heads() const { return kv / transformer->head_dim; }

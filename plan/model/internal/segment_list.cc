@@ -56,8 +56,13 @@ Kernel Moves(MemoryClass memory_class, std::int64_t bytes, int launches) {
 }
 
 Kernel ForwardGemm(const RankShape& rank, const Linear& linear) {
-  return Gemm{linear.tokens, linear.out, linear.in, linear.dtype,
-              base::Bytes(rank.element_bytes * linear.tokens * linear.out)};
+  return Gemm{linear.tokens,
+              linear.out,
+              linear.in,
+              linear.dtype,
+              base::Bytes(rank.element_bytes * linear.tokens * linear.out),
+              false,
+              rank.in_fp8_run()};
 }
 
 Kernel InputGemm(const RankShape& rank, const Linear& linear) {
@@ -66,7 +71,8 @@ Kernel InputGemm(const RankShape& rank, const Linear& linear) {
               linear.out,
               linear.dtype,
               base::Bytes(rank.element_bytes * linear.tokens * linear.in),
-              linear.dtype == DType::kFp8};
+              linear.dtype == DType::kFp8,
+              rank.in_fp8_run()};
 }
 
 Kernel WeightGemm(const RankShape& rank, const Linear& linear) {
@@ -76,7 +82,8 @@ Kernel WeightGemm(const RankShape& rank, const Linear& linear) {
               linear.tokens,
               linear.dtype,
               base::Bytes(2 * element * linear.out * linear.in),
-              linear.dtype == DType::kFp8};
+              linear.dtype == DType::kFp8,
+              rank.in_fp8_run()};
 }
 
 InnerCollective OverTp(CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes) {

@@ -95,6 +95,47 @@ TEST(LayersTest, MemoryBoundBytesAreTheTables) {
             kTokens * (12 * 4096 + 4 * 5120 + 4 * 6144 + 10 * 14336));
 }
 
+// Layers multiply in fp8, the backward with promoted accumulation; head and attention in 16 bit at
+// the run's clock.
+TEST(LayersTest, Fp8IsForTheProductsOfLayers) {
+  Module module = Llama8b();
+  module.settings.precision = DType::kFp8;
+  const BlockShape shape = Layers(module, 1);
+  const Work forward = DescribeWork(shape, Action::kForward);
+  const Work backward = DescribeWork(shape, Action::kBackward);
+  const Gemm& fc1 = std::get<Gemm>(Named(forward, "fc1").kernels.front());
+  EXPECT_EQ(fc1.dtype, DType::kFp8);
+  EXPECT_FALSE(fc1.promoted_accumulation);
+  EXPECT_EQ(fc1.output_bytes.value(), 2 * kTokens * 2 * 14336);
+  for (const char* name : {"fc1 dgrad", "fc1 wgrad"}) {
+    const Gemm& gemm = std::get<Gemm>(Named(backward, name).kernels.front());
+    EXPECT_EQ(gemm.dtype, DType::kFp8) << name;
+    EXPECT_TRUE(gemm.promoted_accumulation) << name;
+  }
+  EXPECT_TRUE(std::get<Attention>(Named(forward, "attention").kernels.front()).in_fp8_run);
+  BlockShape head = Layers(module, 0);
+  head.block.head = true;
+  const Work loss = DescribeWork(head, Action::kForward);
+  const Gemm& logits = std::get<Gemm>(Named(loss, "head").kernels.front());
+  EXPECT_EQ(logits.dtype, DType::kBf16);
+  EXPECT_TRUE(logits.in_fp8_run);
+}
+
+// What feeds an fp8 product through user buffers travels as T·h bytes, everything else as 2·T·h;
+// model FLOP don't know the precision.
+TEST(LayersTest, Fp8UserBuffersGatherBytes) {
+  Module module = Llama8b(TpOverlap::kUserBuffers);
+  const base::Flops flops = DescribeWork(Layers(module, 1, 4), Action::kForward).model_flops;
+  module.settings.precision = DType::kFp8;
+  const Work work = DescribeWork(Layers(module, 1, 4), Action::kForward);
+  EXPECT_EQ(Named(work, "qkv").collective->bytes.value(), kTokens * 4096);
+  EXPECT_EQ(Named(work, "fc2").collective->bytes.value(), 2 * kTokens * 4096);
+  EXPECT_EQ(work.model_flops, flops);
+  module.settings.tp_overlap = TpOverlap::kBulk;
+  const Work plain = DescribeWork(Layers(module, 1, 4), Action::kForward);
+  EXPECT_EQ(Named(plain, "qkv gather").collective->bytes.value(), 2 * kTokens * 4096);
+}
+
 // fp8 casts at 4 B an element: forward 2·h + q + f, backward (q + 2k) + 2·f + 2·h a token.
 TEST(LayersTest, Fp8CastsInputsAndGradients) {
   Module module = Llama8b();

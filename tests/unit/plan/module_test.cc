@@ -55,5 +55,19 @@ TEST(ModuleTest, ProjectorCountsItsLinearLayers) {
   EXPECT_EQ(ProjectorParameters({.num_layers = 2}, 1024, 4096), 1024 * 4096 + 4096 * 4096);
 }
 
+// Activations stay in 16 bit; weights too, unless fp8 is all there is of them.
+TEST(ModuleTest, Fp8RunsKeepSixteenBits) {
+  ModuleSettings settings;
+  settings.precision = DType::kFp8;
+  EXPECT_EQ(ActivationType(settings), DType::kBf16);
+  EXPECT_EQ(ParameterType(settings), DType::kBf16);
+  settings.fp8_primary_weights = true;
+  EXPECT_EQ(ActivationType(settings), DType::kBf16);
+  EXPECT_EQ(ParameterType(settings), DType::kFp8);
+  settings.precision = DType::kFp32;
+  settings.fp8_primary_weights = false;
+  EXPECT_EQ(ParameterType(settings), DType::kFp32);
+}
+
 }  // namespace
 }  // namespace isthmus::plan

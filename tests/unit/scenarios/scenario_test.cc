@@ -92,6 +92,27 @@ TEST(ScenarioTest, TheReleasesFirstKernelThatTheGpuHasIsTaken) {
   EXPECT_EQ(scenario.job.modules[0].settings.attention, plan::AttentionKernel::kFlash2);
 }
 
+TEST(ScenarioTest, Fp8NeedsAGpuAndAReleaseThatHaveIt) {
+  const Scenario scenario =
+      LoadScenario(kGpt, {"modules.llm.precision=fp8", "modules.llm.fp8_primary_weights=true"});
+  EXPECT_EQ(scenario.job.modules[0].settings.precision, plan::DType::kFp8);
+  const auto error_of = [](const std::vector<std::string>& overrides) -> std::string {
+    try {
+      LoadScenario(kGpt, overrides);
+    } catch (const base::ScenarioError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of({"cluster=a100-dgx", "modules.llm.precision=fp8"}),
+              HasSubstr("profile a100-sxm has no kernels of fp8\n"
+                        "  hint: use bf16 or fp16, or give the profile gemm.fp8.*"));
+  EXPECT_THAT(error_of({"framework=nanotron", "modules.llm.precision=fp8"}),
+              HasSubstr("nanotron has no fp8"));
+  EXPECT_THAT(error_of({"modules.llm.fp8_primary_weights=true"}),
+              HasSubstr("needs `precision: fp8`"));
+}
+
 TEST(ScenarioTest, AllMistakesComeAtOnceInTheOrderOfTheirPlaces) {
   const std::string text = ErrorOf(
       "cluster: h100-dgx\n"

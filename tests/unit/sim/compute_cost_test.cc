@@ -82,6 +82,18 @@ TEST(GemmModel, TheSustainedClockSlowsMathOnly) {
   EXPECT_NEAR(GemmUs(Product(1280, 2560, 1000), slow), 1 + 65.536 / 0.8 + 6.5536 / 2, 1e-6);
 }
 
+// One chip has one clock: a 16-bit product beside fp8 ones runs at theirs.
+TEST(GemmModel, SixteenBitProductsOfAnFp8RunTakeItsClock) {
+  const profiles::Profile slow =
+      With(RoundProfile(), {{"clock.bf16.ratio", 0.8}, {"clock.fp8.ratio", 0.5}});
+  plan::Gemm head = Product(1280, 2560, 1000);
+  head.in_fp8_run = true;
+  EXPECT_NEAR(GemmUs(head, slow), 1 + 65.536 / 0.5 + 6.5536 / 2, 1e-6);
+  plan::Attention core = Core(1000, true, false);
+  core.in_fp8_run = true;
+  EXPECT_NEAR(AttentionUs(core, slow), 5 + 8.192 / 0.5, 1e-6);
+}
+
 TEST(GemmModel, AnEmptyProductTakesNoTime) { EXPECT_EQ(GemmUs(Product(0, 2560, 1000)), 0); }
 
 TEST(GemmModel, AnUnknownDataTypeIsTheUsersToMend) {

@@ -101,7 +101,6 @@ TEST(TrainingCaseTest, WhatIsNotBuiltIsSkippedWithItsReason) {
       {"T1202", "vpp 5: interleaved 1F1B is known but not built yet"},
       {"T0454", "FSDP and ZeRO-2 or -3 are known but not built yet"},
       {"T1404", "mixture of experts is known but not built yet"},
-      {"T0298", "precision FP8 is known but not built yet"},
       {"T0055", "LoRA is known but not built yet"},
       {"T1767", "cells that nothing can fill are empty: TP, PP"},
   };

@@ -173,6 +173,16 @@ class PaperSpec {
   scenarios::ScenarioSpec spec_;
 };
 
+// The same text: the same ranks, degrees, context and batch in the same mode.
+std::string LayoutOf(const RunsRow& row) {
+  std::string text = fmt::format("{} {}", row.text("mode"), row.text("llm_size"));
+  for (const char* column : {"context_length", "gpus", "gbs", "enc_tp", "enc_dp", "llm_tp",
+                             "llm_cp", "llm_pp", "llm_dp"}) {
+    text += fmt::format(" {} {}", column, row.text(column));
+  }
+  return text;
+}
+
 std::string WhyNot(const RunsRow& row, const std::string& table,
                    const scenarios::SearchPaths& search) {
   if (table != "A2" && table != "A3" && table != "A4") {
@@ -221,6 +231,10 @@ RunCase MakePaperCase(const RunsRow& row, const scenarios::SearchPaths& search) 
   if (!run.measured_gain_pct) {
     run.measured_gain_pct = LeadingNumber(row.text("gain_recomputed_from_time_pct"));
   }
+  run.release = "paper";
+  run.precision = "BF16";
+  run.layout = LayoutOf(row);
+  run.recipe = fmt::format("{} {} {}", run.table, run.model, run.layout);
   run.spec = PaperSpec(row, run.table, mode, search).Fill();
   return run;
 }

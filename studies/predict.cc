@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "plan/program/program.h"
 #include "reports/analysis.h"
 #include "reports/forward_backward.h"
 #include "sim/simulate.h"
@@ -10,30 +9,81 @@
 #include "traces/tee_sink.h"
 
 namespace isthmus::studies {
+namespace {
 
-Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit) {
-  const topology::Cluster cluster(scenario.cluster);
-  const plan::Program program = plan::Build(scenario.job);
-  const sim::RunFacts facts{.scenario_name = scenario.name,
-                            .scenario_hash = base::HashText(scenario.hash),
-                            .commit = commit,
-                            .seed = scenario.seed,
-                            .assumptions = scenario.assumptions};
+constexpr double kPicosecond = 1e-12;
+
+// What a step took, of a run that nobody wants figures of.
+class StepClock final : public traces::TraceSink {
+ public:
+  void OnHeader(const traces::Header&) override {}
+  void OnEvents(std::span<const traces::Event>) override {}
+  void OnMemory(std::span<const traces::MemoryCounter>) override {}
+  void OnTrailer(const traces::Trailer& trailer) override {
+    const std::vector<std::int64_t>& ends = trailer.step_end_ps;
+    // As reports::Figures: of several steps the mean period after the first.
+    period_ps_ = ends.size() < 2 ? static_cast<double>(trailer.end_ps)
+                                 : static_cast<double>(ends.back() - ends.front()) /
+                                       static_cast<double>(ends.size() - 1);
+  }
+  double seconds() const { return period_ps_ * kPicosecond; }
+
+ private:
+  double period_ps_ = 0;
+};
+
+sim::RunFacts FactsOf(const scenarios::Scenario& scenario, const std::string& commit) {
+  return {.scenario_name = scenario.name,
+          .scenario_hash = base::HashText(scenario.hash),
+          .commit = commit,
+          .seed = scenario.seed,
+          .assumptions = scenario.assumptions};
+}
+
+void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
+         const profiles::Profile& profile, const sim::RunFacts& facts, traces::TraceSink& sink) {
+  const sim::Outcome outcome = sim::Simulate(program, topology::Cluster(cluster), profile,
+                                             {.record_memory_counters = false}, facts, sink);
+  if (outcome.deadlock) throw base::Error(outcome.explanation);
+}
+
+double Seconds(const reports::ForwardBackward& forward_backward) {
+  return static_cast<double>(forward_backward.duration_ps().value_or(0)) * kPicosecond;
+}
+
+}  // namespace
+
+StepSimulation::StepSimulation(const scenarios::Scenario& scenario)
+    : scenario_(scenario), program_(plan::Build(scenario.job)) {}
+
+Prediction StepSimulation::Predict(const std::string& commit) const {
   reports::Analysis analysis;
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
-  const sim::Outcome outcome = sim::Simulate(program, cluster, scenario.profile,
-                                             {.record_memory_counters = false}, facts, sink);
-  if (outcome.deadlock) throw base::Error(outcome.explanation);
+  Run(program_, scenario_.cluster, scenario_.profile, FactsOf(scenario_, commit), sink);
 
-  constexpr double kPicosecond = 1e-12;
   Prediction prediction{.figures = analysis.figures()};
-  prediction.forward_backward_time_s =
-      static_cast<double>(forward_backward.duration_ps().value_or(0)) * kPicosecond;
-  prediction.step_time_s = scenario.metric == scenarios::StepMetric::kForwardBackward
+  prediction.forward_backward_time_s = Seconds(forward_backward);
+  prediction.step_time_s = scenario_.metric == scenarios::StepMetric::kForwardBackward
                                ? prediction.forward_backward_time_s
                                : prediction.figures.step_time_s;
   return prediction;
+}
+
+double StepSimulation::StepTime(const profiles::Profile& profile,
+                                const topology::ClusterSpec& cluster) const {
+  if (scenario_.metric == scenarios::StepMetric::kForwardBackward) {
+    reports::ForwardBackward forward_backward;
+    Run(program_, cluster, profile, FactsOf(scenario_, {}), forward_backward);
+    return Seconds(forward_backward);
+  }
+  StepClock clock;
+  Run(program_, cluster, profile, FactsOf(scenario_, {}), clock);
+  return clock.seconds();
+}
+
+Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit) {
+  return StepSimulation(scenario).Predict(commit);
 }
 
 }  // namespace isthmus::studies

@@ -2,8 +2,11 @@
 
 #include <string>
 
+#include "plan/program/program.h"
+#include "profiles/profile.h"
 #include "reports/figures.h"
 #include "scenarios/scenario.h"
+#include "topology/cluster_spec.h"
 
 namespace isthmus::studies {
 
@@ -13,10 +16,32 @@ struct Prediction {
   double forward_backward_time_s = 0;  ///< see reports::ForwardBackward
 };
 
-/// Builds the scenario's program and simulates one step, ranks that do the same folded, with the
-/// `nccl` network. `commit` is stated in the figures.
+/// A scenario's program, to be simulated as often as one likes on other machines: building it
+/// costs as much as simulating it.
 ///
-/// Throws base::Error when the profile lacks a parameter or the program deadlocks. Thread-safe.
+/// Ranks that do the same are folded, the network is `nccl`. Thread-safe: const only. Lifetime: the
+/// scenario must outlive it.
+class StepSimulation {
+ public:
+  explicit StepSimulation(const scenarios::Scenario& scenario);
+
+  /// With all figures; `commit` is stated in them.
+  ///
+  /// Throws base::Error when the profile lacks a parameter or the program deadlocks.
+  Prediction Predict(const std::string& commit) const;
+
+  /// The step's time alone (by the scenario's metric), with another profile and cluster.
+  double StepTime(const profiles::Profile& profile, const topology::ClusterSpec& cluster) const;
+
+  const scenarios::Scenario& scenario() const { return scenario_; }
+  const plan::Program& program() const { return program_; }
+
+ private:
+  const scenarios::Scenario& scenario_;
+  plan::Program program_;
+};
+
+/// Builds the scenario's program and simulates one step.
 Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit);
 
 }  // namespace isthmus::studies

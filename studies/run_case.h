@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/shipped.h"
 #include "scenarios/spec.h"
@@ -17,6 +18,24 @@ enum class MemoryCounter : std::uint8_t {
   kDevice,     ///< with CUDA context and NCCL, as nvidia-smi shows it
 };
 
+/// What an alternative to a scored scenario does to the answer.
+enum class AlternativeUse : std::uint8_t {
+  /// Another end of a cell that only a range is known of (microbatch, vpp): the midpoint between
+  /// the fastest and the slowest end is the prediction.
+  kMidpoint,
+  /// Another value of an open cell whose default is an assumption: widens bracket and band.
+  kOpen,
+  /// The same, but the release's code decides the default: widens the bracket only.
+  kSettled,
+};
+
+/// A scenario that the row's cells allow as well.
+struct Alternative {
+  std::string what;  ///< "fp32 gradients"
+  AlternativeUse use = AlternativeUse::kOpen;
+  scenarios::ScenarioSpec spec;
+};
+
 /// One row of a file of runs as something to simulate and to compare with.
 ///
 /// Either `spec` is there, with every value that the row leaves open filled from a stated default
@@ -27,7 +46,16 @@ struct RunCase {
   std::string gpu;
   std::string model;
   std::string framework;
+  std::string release;    ///< "NeMo 24.11": what of the framework the row says
+  std::string precision;  ///< as the row spells it
+  /// Rows with the same text differ in the number of GPUs and the batch only: one observation.
+  std::string recipe;
+  /// Rows with the same text have the same layout on the same GPUs, whatever their model.
+  std::string layout;
   std::optional<scenarios::ScenarioSpec> spec;
+  /// Where the release's defaults were chosen after seeing runs: `spec` without them.
+  std::optional<scenarios::ScenarioSpec> strict_spec;
+  std::vector<Alternative> alternatives;
   std::string why;
 
   std::optional<double> measured_step_time_s;

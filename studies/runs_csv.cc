@@ -16,17 +16,25 @@
 namespace isthmus::studies {
 namespace {
 
+[[noreturn]] void FailAt(const std::string& label, CsvRecord::Place place, std::string message,
+                         std::string hint = {}) {
+  throw base::Error(base::FormatDiagnostic({.file = label,
+                                            .line = place.line,
+                                            .column = place.column,
+                                            .message = std::move(message),
+                                            .hint = std::move(hint)}));
+}
+
 [[noreturn]] void Fail(const std::string& label, int line, std::string message,
                        std::string hint = {}) {
-  throw base::Error(base::FormatDiagnostic(
-      {.file = label, .line = line, .message = std::move(message), .hint = std::move(hint)}));
+  FailAt(label, {.line = line, .column = 0}, std::move(message), std::move(hint));
 }
 
 // One pass over the text, cell by cell.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& label) : text_(text), label_(label) {
-    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
+    if (text_.starts_with("\xef\xbb\xbf")) at_ = line_begin_ = 3;
   }
 
   std::vector<CsvRecord> Read() {
@@ -41,8 +49,9 @@ class CsvReader {
 
  private:
   CsvRecord ReadRecord() {
-    CsvRecord record{.line = line_, .cells = {}};
+    CsvRecord record{.line = line_, .cells = {}, .places = {}};
     while (true) {
+      record.places.push_back({line_, static_cast<int>(at_ - line_begin_) + 1});
       const bool is_quoted = at_ < text_.size() && text_[at_] == '"';
       record.cells.push_back(is_quoted ? ReadQuoted() : ReadPlain());
       if (at_ < text_.size() && text_[at_] == ',') {
@@ -75,7 +84,7 @@ class CsvReader {
         if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
         ++at_;
       }
-      if (character == '\n') ++line_;
+      if (character == '\n') BeginLine(at_ + 1);
       cell += character;
     }
     if (at_ >= text_.size()) {
@@ -92,12 +101,18 @@ class CsvReader {
   void EndLine() {
     if (at_ < text_.size() && text_[at_] == '\r') ++at_;
     if (at_ < text_.size() && text_[at_] == '\n') ++at_;
+    BeginLine(at_);
+  }
+
+  void BeginLine(std::size_t at) {
     ++line_;
+    line_begin_ = at;
   }
 
   std::string_view text_;
   const std::string& label_;
   std::size_t at_ = 0;
+  std::size_t line_begin_ = 0;
   int line_ = 1;
 };
 
@@ -121,8 +136,8 @@ const std::array<KindColumns, 3>& Layouts() {
         "mem_metric"}},
       {RunsKind::kTrainingRuns,
        "step_time_s",
-       {"row_id", "framework", "gpu", "n_gpus", "task", "model", "layers", "hidden", "ffn_hidden",
-        "heads", "vocab", "seq_len", "TP", "PP", "GBS", "MBS", "precision", "step_time_s"}},
+       {"row_id", "gpu", "n_gpus", "layers", "hidden", "ffn_hidden", "heads", "vocab", "seq_len",
+        "GBS", "step_time_s"}},
   }};
   return layouts;
 }
@@ -196,8 +211,11 @@ const std::string& RunsRow::text(std::string_view column) const {
 }
 
 void RunsRow::Refuse(std::string_view column, std::string_view wanted) const {
-  Fail(table_->label, line(),
-       fmt::format("column {}: '{}' is not {}", column, text(column), wanted));
+  const auto index = table_->Find(column);
+  const CsvRecord::Place place =
+      index ? table_->rows[row_].places[*index] : CsvRecord::Place{line(), 0};
+  FailAt(table_->label, place,
+         fmt::format("column {}: '{}' is not {}", column, text(column), wanted));
 }
 
 std::optional<double> RunsRow::number(std::string_view column) const {

@@ -11,8 +11,13 @@
 namespace isthmus::studies {
 
 struct CsvRecord {
+  struct Place {
+    int line = 0;    ///< from 1
+    int column = 0;  ///< characters (bytes) from 1
+  };
   int line = 0;  ///< where the record starts, from 1
   std::vector<std::string> cells;
+  std::vector<Place> places;  ///< of the cells
 };
 
 /// A file with a header: RFC 4180, LF or CRLF, UTF-8 with or without byte order mark.
@@ -35,7 +40,8 @@ CsvTable ReadCsv(const std::filesystem::path& path);
 enum class RunsKind : std::uint8_t { kTrainingRuns, kPaperRuns, kMemoryPoints };
 const char* ToText(RunsKind kind);  // "training_runs", "mimo_paper_runs", "memory_points"
 
-/// Which layout a header is. Throws base::Error that names the missing columns.
+/// Which layout a header is. Throws base::Error that names the missing columns. What a layout needs
+/// is little (docs/validate.md): a column that is not there counts as empty in every row.
 RunsKind DetectKind(const CsvTable& table);
 
 /// One row by column names. Lifetime: the table must outlive it.
@@ -45,16 +51,16 @@ class RunsRow {
 
   /// The cell; empty when the table has no such column.
   const std::string& text(std::string_view column) const;
-  /// Nothing for an empty cell. Throws base::Error "label:line: error: column: …" for other text.
+  /// Nothing for an empty cell. Throws base::Error "label:line:column: error: …" for other text.
   std::optional<double> number(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column) const;
 
   const CsvTable& table() const { return *table_; }
   int line() const { return table_->rows[row_].line; }
-
- private:
+  /// Throws base::Error at the cell's place.
   [[noreturn]] void Refuse(std::string_view column, std::string_view wanted) const;
 
+ private:
   const CsvTable* table_;
   std::size_t row_;
 };

@@ -9,10 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "base/error.h"
-#include "scenarios/scenario.h"
-#include "studies/predict.h"
+#include "studies/contradictions.h"
+#include "studies/internal/row_prediction.h"
 #include "studies/validation_groups.h"
 
 namespace isthmus::studies {
@@ -85,66 +84,6 @@ std::vector<PendingRow> SelectRows(const std::vector<CsvTable>& tables, const st
   return rows;
 }
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
-double MemoryGib(const reports::Figures& figures, MemoryCounter counter) {
-  std::int64_t allocated = 0;
-  std::int64_t device = 0;
-  for (const reports::MemoryFigure& figure : figures.memory) {
-    allocated = std::max(allocated, figure.allocated_bytes);
-    device = std::max(device, figure.peak_bytes);
-  }
-  const double gib = static_cast<double>(allocated) / kGiB;
-  switch (counter) {
-    case MemoryCounter::kAllocated:
-      return gib;
-    case MemoryCounter::kReserved:
-      return gib * 1.01 + 0.6;  // modelling_memory §5
-    case MemoryCounter::kDevice:
-      return static_cast<double>(device) / kGiB;
-  }
-  return gib;
-}
-
-void Compare(const Prediction& prediction, RowResult& result) {
-  const RunCase& run = result.run;
-  result.predicted_step_time_s = prediction.step_time_s;
-  result.predicted_full_step_time_s = prediction.figures.step_time_s;
-  result.predicted_memory_gib = MemoryGib(prediction.figures, run.memory_counter);
-  if (!prediction.figures.memory.empty()) {
-    result.verdict = prediction.figures.memory.front().verdict;  // the worst one
-  }
-  const auto relative = [](std::optional<double> predicted, std::optional<double> measured) {
-    return predicted && measured && *measured > 0 ? std::optional(*predicted / *measured - 1)
-                                                  : std::nullopt;
-  };
-  result.error = relative(result.predicted_step_time_s, run.measured_step_time_s);
-  result.memory_error = relative(result.predicted_memory_gib, run.measured_memory_gib);
-}
-
-// What a failure comes down to in one line.
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-RowResult PredictRow(const PendingRow& pending, const ValidateOptions& options) {
-  RowResult result{.run = MakeCase(pending.row, pending.kind, options.search)};
-  if (!result.run.spec) return result;
-  try {
-    const scenarios::Scenario scenario = scenarios::ParseScenario(*result.run.spec, options.search);
-    result.assumptions = scenario.assumptions;
-    result.scenario_yaml = scenarios::WriteScenario(*result.run.spec);
-    Compare(Predict(scenario, options.commit), result);
-    result.is_predicted = true;
-  } catch (const base::ScenarioError& error) {
-    // The row's own fault: a layout that does not tile, a batch that does not divide.
-    result.run.why = fmt::format("no valid scenario: {}", error.diagnostics().front().message);
-  } catch (const base::IoError&) {
-    throw;
-  } catch (const base::Error& error) {
-    result.run.why = FirstLine(error.what());
-  }
-  return result;
-}
-
 // Runs `work` on every index below `count` on several threads; the first exception of the lowest
 // index is thrown again.
 void ForEachIndex(std::size_t count, int num_threads,
@@ -184,13 +123,15 @@ Validation Validate(const ValidateOptions& options) {
   std::mutex progress_lock;
   std::size_t done = 0;
   ForEachIndex(pending.size(), options.num_threads, [&](std::size_t index) {
-    validation.rows[index] = PredictRow(pending[index], options);
+    validation.rows[index] = internal::PredictRow(
+        MakeCase(pending[index].row, pending[index].kind, options.search), options);
     const std::lock_guard lock(progress_lock);
     ++done;
     if (options.on_progress) options.on_progress(done, pending.size());
   });
   GroupRows(sets ? &*sets : nullptr, validation);
   CompareGains(validation);
+  validation.contradictions = FindContradictions(validation.rows);
   return validation;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/shipped.h"
+#include "studies/band.h"
 #include "studies/error_statistics.h"
 #include "studies/run_case.h"
 
@@ -22,6 +23,7 @@ struct ValidateOptions {
   scenarios::SearchPaths search = scenarios::DefaultSearchPaths();
   std::string commit;
   int num_threads = 1;
+  bool with_alternatives = true;  ///< strict variant, bracket and band too, at some ten simulations
   /// Called after each row with the rows done and their total, from one thread at a time.
   std::function<void(std::size_t, std::size_t)> on_progress;
 };
@@ -30,24 +32,37 @@ struct ValidateOptions {
 struct RowResult {
   RunCase run;  ///< `why` also says why a scenario could not be built or simulated
   bool is_predicted = false;
-  std::optional<double> predicted_step_time_s;  ///< what the row's table means by a step
+  /// What the row's table means by a step. Where microbatch or vpp is open, the midpoint.
+  std::optional<double> predicted_step_time_s;
   std::optional<double> predicted_full_step_time_s;
   std::optional<double> predicted_memory_gib;  ///< by the row's counter
   std::optional<double> error;                 ///< of the step time, where both are known
   std::optional<double> memory_error;
-  std::string verdict;  ///< of memory: "fits", "borderline", "does_not_fit"
+  /// The prediction without any value that was chosen after seeing runs: profiles::Profile::Strict
+  /// and the release's defaults likewise.
+  std::optional<double> strict_step_time_s;
+  std::optional<double> strict_full_step_time_s;
+  std::optional<double> strict_error;
+  /// The fastest and the slowest step that the row's open cells allow, one beside the other.
+  std::optional<reports::Band> bracket;
+  std::optional<StepBand> band;  ///< 80 %
+  double work_flops = 0;         ///< model FLOP of a GPU in a step
+  std::string verdict;           ///< of memory: "fits", "borderline", "does_not_fit"
   std::vector<std::string> assumptions;
   std::string scenario_yaml;
 };
 
-/// Errors of the rows that have something in common: `by` "set", "table", "gpu", "model",
-/// "framework".
+/// Errors of the rows that have something in common: `by` "set", "table", "gpu", "framework",
+/// "release", "precision", "model", "recipe".
 struct RowGroup {
   std::string by;
   std::string name;
   int num_skipped = 0;
   ErrorStatistics step_time;
+  ErrorStatistics strict;   ///< of the strict predictions
+  ErrorStatistics recipes;  ///< a recipe is one observation: the median of its rows' errors
   ErrorStatistics memory;
+  int num_in_band = 0;  ///< rows measured within the 80 % band
 };
 
 /// A workload in another mode than H: what the step gains, t_H / t_mode - 1 of whole steps, per
@@ -58,6 +73,7 @@ struct Gain {
   std::string mode;
   double measured_pct = 0;
   double predicted_pct = 0;
+  double strict_pct = 0;  ///< predicted without values chosen after seeing runs
 };
 
 /// How well gains of one table, or of all ("all"), are told.
@@ -73,6 +89,16 @@ struct GainSummary {
   std::optional<double> correlation;
 };
 
+/// Two rows of one layout and nearly the same work whose times nothing of that explains.
+struct Contradiction {
+  std::string first;  ///< row ids, the faster one first
+  std::string second;
+  double work_ratio = 1;  ///< second over first
+  double measured_ratio = 1;
+  double predicted_ratio = 1;
+  std::string differs;  ///< what tells the rows apart
+};
+
 /// The answer. Rows in the order of the files; everything else follows from them.
 struct Validation {
   std::vector<RowResult> rows;
@@ -81,6 +107,7 @@ struct Validation {
   std::map<std::string, int> skipped_by_reason;
   std::vector<Gain> gains;
   std::vector<GainSummary> gain_summaries;
+  std::vector<Contradiction> contradictions;  ///< the largest first
   /// Ids of sets that no given file holds, or that the filter left out.
   std::vector<std::string> not_loaded;
   std::vector<std::string> skipped_in_sets;  ///< "set row_id"
@@ -90,7 +117,7 @@ struct Validation {
 ///
 /// A row id that several files hold is taken from the first. Throws base::Error for files that
 /// can't be read, a filter that names no column, an id twice in a file. Equal inputs give equal
-/// answers, whatever num_threads is. Cost: about 0.1 s a row.
+/// answers, whatever num_threads is. Cost: 10 to 300 ms a row and thread.
 Validation Validate(const ValidateOptions& options);
 
 }  // namespace isthmus::studies

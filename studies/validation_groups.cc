@@ -14,16 +14,39 @@ namespace {
 
 using Members = std::vector<const RowResult*>;
 
+bool IsInBand(const RowResult& row) {
+  if (!row.band || !row.run.measured_step_time_s) return false;
+  return row.band->low_step_time_s <= *row.run.measured_step_time_s &&
+         *row.run.measured_step_time_s <= row.band->high_step_time_s;
+}
+
+// A recipe's error is the median of its rows'; a row without a recipe is one of its own.
+ErrorStatistics OfRecipes(const Members& rows) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const RowResult* row : rows) {
+    if (!row->error) continue;
+    errors[row->run.recipe.empty() ? row->run.row_id : row->run.recipe].push_back(*row->error);
+  }
+  std::vector<double> medians;
+  for (auto& [recipe, all] : errors) medians.push_back(Quantile(std::move(all), 0.5));
+  return Summarise(medians);
+}
+
 RowGroup GroupOf(std::string by, std::string name, const Members& rows) {
   RowGroup group{.by = std::move(by), .name = std::move(name)};
   std::vector<double> time_errors;
+  std::vector<double> strict_errors;
   std::vector<double> memory_errors;
   for (const RowResult* row : rows) {
     if (!row->is_predicted) ++group.num_skipped;
     if (row->error) time_errors.push_back(*row->error);
+    if (row->strict_error) strict_errors.push_back(*row->strict_error);
     if (row->memory_error) memory_errors.push_back(*row->memory_error);
+    group.num_in_band += IsInBand(*row) ? 1 : 0;
   }
   group.step_time = Summarise(time_errors);
+  group.strict = Summarise(strict_errors);
+  group.recipes = OfRecipes(rows);
   group.memory = Summarise(memory_errors);
   return group;
 }
@@ -131,7 +154,10 @@ void GroupRows(const RowSets* sets, Validation& validation) {
   GroupBy("table", &RunCase::table, validation);
   GroupBy("gpu", &RunCase::gpu, validation);
   GroupBy("framework", &RunCase::framework, validation);
+  GroupBy("release", &RunCase::release, validation);
+  GroupBy("precision", &RunCase::precision, validation);
   GroupBy("model", &RunCase::model, validation);
+  GroupBy("recipe", &RunCase::recipe, validation);
 }
 
 void CompareGains(Validation& validation) {
@@ -145,13 +171,17 @@ void CompareGains(Validation& validation) {
     const bool is_paired = row.is_predicted && row.run.mode != "H" && !row.run.mode.empty() &&
                            base != homogeneous.end() && row.run.measured_gain_pct;
     if (!is_paired) continue;
-    const double ratio =
-        *base->second->predicted_full_step_time_s / *row.predicted_full_step_time_s;
+    const RowResult& h = *base->second;
+    const double ratio = *h.predicted_full_step_time_s / *row.predicted_full_step_time_s;
+    const bool has_strict = h.strict_full_step_time_s && row.strict_full_step_time_s;
+    const double strict =
+        has_strict ? *h.strict_full_step_time_s / *row.strict_full_step_time_s : ratio;
     validation.gains.push_back({.table = row.run.table,
                                 .workload = row.run.workload,
                                 .mode = row.run.mode,
                                 .measured_pct = *row.run.measured_gain_pct,
-                                .predicted_pct = (ratio - 1) * 100});
+                                .predicted_pct = (ratio - 1) * 100,
+                                .strict_pct = (strict - 1) * 100});
     if (std::ranges::find(tables, row.run.table) == tables.end()) tables.push_back(row.run.table);
   }
   if (tables.size() > 1) tables.emplace_back("all");

@@ -26,20 +26,13 @@ std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t
   return row.integer(column).value_or(fallback);
 }
 
-bool IsMegatronCore(const RunsRow& row) {
-  const std::string& framework = row.text("framework");
-  const bool is_family = Has(framework, "NeMo") || Has(framework, "Megatron-Bridge") ||
-                         Has(framework, "Megatron-Core") || Has(framework, "Megatron-LM") ||
-                         Has(framework, "Transformer Engine");
-  return is_family && row.text("source_date") >= "2023";
-}
-
 std::optional<std::string> ClusterOf(const RunsRow& row) {
   const std::string& gpu = row.text("gpu");
   const std::string& memory = row.text("gpu_mem_gb");
-  if (gpu == "H100" && memory == "80") return "h100-dgx";
-  if (gpu == "H200" && memory == "141") return "h200-dgx";
-  if (gpu == "A100" && memory == "80") return "a100-dgx";
+  const auto has = [&](const char* usual) { return memory.empty() || memory == usual; };
+  if (gpu == "H100" && has("80")) return "h100-dgx";
+  if (gpu == "H200" && has("141")) return "h200-dgx";
+  if (gpu == "A100" && has("80")) return "a100-dgx";
   return std::nullopt;
 }
 
@@ -104,10 +97,13 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
     return "an optimizer whose state every copy holds is known but not built yet";
   }
   const std::string& precision = row.text("precision");
-  const bool is_open = precision.empty() && kind == RunsKind::kMemoryPoints;
-  if (precision.empty() && !is_open) return "the precision is not stated";
-  if (!is_open && precision != "BF16" && precision != "FP16" && precision != "FP8" &&
-      precision != "FP8-CS") {
+  const bool has_column = row.table().Find("precision").has_value();
+  if (precision.empty() && has_column && kind == RunsKind::kTrainingRuns) {
+    return "the precision is not stated";
+  }
+  const bool is_known = precision.empty() || precision == "BF16" || precision == "FP16" ||
+                        precision == "FP8" || precision == "FP8-CS" || precision == "FP8-DS";
+  if (!is_known) {
     return fmt::format("precision {} is known but not built yet",
                        precision.substr(0, precision.find(' ')));
   }
@@ -116,9 +112,6 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
   }
   if (const auto gpus = row.integer("gpus_per_node"); gpus && *gpus != 8) {
     return fmt::format("no cluster with {} GPUs of this type a node", *gpus);
-  }
-  if (IntegerOr(row, "VPP", 1) > 1) {
-    return fmt::format("vpp {}: interleaved 1F1B is known but not built yet", row.text("VPP"));
   }
   return {};
 }
@@ -137,8 +130,11 @@ std::string WhyNotComponent(const RunsRow& row) {
 
 std::string WhyNotCells(const RunsRow& row, RunsKind kind) {
   std::vector<std::string> missing;
-  for (const char* column : {"layers", "hidden", "heads", "seq_len", "TP", "PP", "n_gpus"}) {
+  for (const char* column : {"layers", "hidden", "heads", "seq_len", "n_gpus"}) {
     if (!row.integer(column)) missing.emplace_back(column);
+  }
+  for (const char* column : {"TP", "PP"}) {  // a file without such a column means degree 1
+    if (!row.integer(column) && row.table().Find(column)) missing.emplace_back(column);
   }
   for (const char* column : {"ffn_hidden", "vocab"}) {  // GPT's are usual
     if (!row.integer(column) && !IsGpt(row)) missing.emplace_back(column);

@@ -14,8 +14,6 @@ bool Has(std::string_view text, std::string_view part);
 std::string Lower(std::string text);
 std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t fallback);
 
-// Megatron-Core and what is built on it, with Transformer Engine.
-bool IsMegatronCore(const RunsRow& row);
 // GPT-2 and GPT-3 style: learned positions, tied embeddings.
 bool IsGpt(const RunsRow& row);
 // The name of a shipped cluster of the row's GPU.

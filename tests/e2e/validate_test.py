@@ -99,7 +99,7 @@ class ValidateTest(isthmus_cli.CliTest):
         self.assert_user_error(run("validate", self.folder), str(self.folder))
         self.assert_user_error(run("validate", self.folder / "none.csv"), "none.csv")
         broken = self.write("cell.csv", whole.replace("llama3-8b,8,32,4096", "llama3-8b,8,many,4096"))
-        self.assert_user_error(run("validate", broken), "cell.csv:2: error:", "many")
+        self.assert_user_error(run("validate", broken), "cell.csv:2:", "error: column hidden: 'many' is not")
         binary = self.folder / "binary.csv"
         binary.write_bytes(bytes(range(256)))
         self.assert_user_error(run("validate", binary), "binary.csv")

@@ -28,6 +28,9 @@ TEST(CsvTest, QuotedCellsHoldCommasQuotesAndLineBreaks) {
   EXPECT_THAT(table.rows[1].cells, ElementsAre("3", ""));
   EXPECT_EQ(table.rows[0].line, 2);
   EXPECT_EQ(table.rows[1].line, 4);  // the record before takes two lines
+  EXPECT_EQ(table.rows[0].places[1].column, 11);
+  EXPECT_EQ(table.rows[1].places[1].line, 4);
+  EXPECT_EQ(table.rows[1].places[1].column, 3);
 }
 
 TEST(CsvTest, LineEndsByteOrderMarkAndBlankLinesMakeNoDifference) {
@@ -69,7 +72,7 @@ TEST(RunsRowTest, CellsAreTextOrNumbers) {
         try {
           row.number("d");
         } catch (const base::Error& error) {
-          EXPECT_STREQ(error.what(), "runs.csv:2: error: column d: 'on_par' is not a number");
+          EXPECT_STREQ(error.what(), "runs.csv:2:11: error: column d: 'on_par' is not a number");
           throw;
         }
       },
@@ -97,7 +100,7 @@ TEST(DetectKindTest, AHeaderThatIsNoneOfThemSaysWhatIsMissing) {
             "runs.csv:1: error: the header is of no known layout of runs\n"
             "  hint: one of these columns tells it: encoder_size, component, step_time_s");
   EXPECT_THAT(message("row_id,step_time_s\n"),
-              HasSubstr("looks like training_runs, but lacks framework, gpu"));
+              HasSubstr("looks like training_runs, but lacks gpu, n_gpus, layers"));
 }
 
 }  // namespace

@@ -1,0 +1,152 @@
+#include "studies/internal/training_spec.h"
+
+#include <utility>
+
+#include "studies/internal/training_row.h"
+
+namespace isthmus::studies::internal {
+
+void TrainingSpec::Fill(RunCase& run) {
+  spec_.name = row_.text("row_id");
+  spec_.description = fmt::format("{} on {} {} GPUs ({})", row_.text("model"), row_.text("n_gpus"),
+                                  row_.text("gpu"), row_.text("source"));
+  spec_.cluster_preset = *ClusterOf(row_);
+  spec_.num_gpus = row_.integer("n_gpus");
+  spec_.framework = release_.framework;
+  Assume("framework {}: {}", release_.framework->name,
+         release_.is_stated ? fmt::format("the row's {}", release_.name) : "not stated");
+  llm().name = "llm";
+  llm().settings = plan::DefaultSettings(*release_.framework);
+  FillModel(llm().model);
+  FillLayout();
+  FillWorkload();
+  FillSettings(llm().settings);
+  FillOptimizer();
+  run.release = release_.name;
+  run.precision = row_.text("precision").empty() ? "BF16" : row_.text("precision");
+  Name(run);
+  run.alternatives = AlternativesOf(spec_, open_);
+  if (strict_) {
+    run.strict_spec = spec_;
+    strict_(*run.strict_spec);
+  }
+  run.spec = std::move(spec_);
+}
+
+void TrainingSpec::FillModel(scenarios::ModelSpec& model) {
+  model.name = row_.text("model");
+  model.source = row_.text("source");
+  model.num_layers = *row_.integer("layers");
+  model.hidden = *row_.integer("hidden");
+  model.ffn_hidden = IntegerOr(row_, "ffn_hidden", 4 * model.hidden);
+  if (!row_.integer("ffn_hidden")) Assume("FFN of 4 times the width: not stated");
+  model.num_heads = *row_.integer("heads");
+  model.num_kv_heads = row_.integer("kv_heads");
+  model.head_dim = row_.integer("head_dim");
+  model.gated_mlp = MlpOf(row_) == Mlp::kGated;
+  model.rotary = !IsGpt(row_);
+  Assume("{} MLP and {}, by the model's family", model.gated_mlp ? "gated" : "plain",
+         model.rotary ? "rotary positions" : "learned positions");
+  model.vocab_size = IntegerOr(row_, "vocab", 51200);
+  if (!row_.integer("vocab")) Assume("vocabulary 51200: GPT-2's, padded as Megatron does");
+  model.tied_embeddings = IsGpt(row_) || Has(row_.text("overlap_flags"), "tied embeddings");
+  Assume("{} embeddings", model.tied_embeddings ? "tied" : "untied");
+  if (!Has(row_.text("framework"), "zero-bubble")) return;
+  model.hidden_dropout = 0.1;
+  Assume("dropout 0.1: the fork's default");
+}
+
+std::int64_t TrainingSpec::Degree(const char* column) {
+  const auto degree = row_.integer(column);
+  if (!degree && !row_.table().Find(column)) Assume("{} 1: the file has no such column", column);
+  return degree.value_or(1);
+}
+
+void TrainingSpec::FillLayout() {
+  scenarios::LayoutSpec& layout = llm().layout;
+  layout.tp = Degree("TP");
+  layout.cp = IntegerOr(row_, "CP", 1);
+  layout.pp = Degree("PP");
+  layout.vpp = IntegerOr(row_, "VPP", 1);
+  layout.dp = row_.integer("DP");
+  const std::int64_t num_layers = llm().model.num_layers;
+  const bool has_short_ends =
+      layout.pp > 1 && num_layers % layout.pp != 0 && (num_layers + 2) % layout.pp == 0;
+  if (has_short_ends) {
+    const std::int64_t most = (num_layers + 2) / layout.pp;
+    layout.stage_layers.assign(static_cast<std::size_t>(layout.pp), most);
+    layout.stage_layers.front() = most - 1;
+    layout.stage_layers.back() = most - 1;
+    Assume("the first and the last stage have a layer less: the layers divide no other way");
+  }
+  const bool is_open = layout.pp > 1 && !row_.integer("VPP") && !has_short_ends &&
+                       kind_ == RunsKind::kTrainingRuns && Interleaves();
+  if (is_open && num_layers / layout.pp > 1) OpenStages(num_layers / layout.pp);
+}
+
+bool TrainingSpec::Interleaves() const {
+  return release_.framework->name != "nanotron" && release_.framework->name != "llama-eager";
+}
+
+void TrainingSpec::OpenStages(std::int64_t most) {
+  Assume("vpp is not stated: the midpoint between 1 and {} is the prediction", most);
+  open_.push_back(
+      {fmt::format("vpp {}", most), AlternativeUse::kMidpoint,
+       [most](scenarios::ScenarioSpec& spec) { spec.modules.front().layout.vpp = most; }});
+}
+
+std::optional<std::int64_t> TrainingSpec::SamplesPerCopy() {
+  const scenarios::LayoutSpec& layout = llm().layout;
+  const std::int64_t ranks = layout.tp * layout.cp * layout.pp;
+  const std::int64_t dp = layout.dp.value_or(*spec_.num_gpus / ranks);
+  if (!spec_.workload.global_batch || dp < 1) return std::nullopt;
+  return *spec_.workload.global_batch / dp;
+}
+
+void TrainingSpec::FillWorkload() {
+  scenarios::WorkloadSpec& workload = spec_.workload;
+  workload.sequence_length = *row_.integer("seq_len");
+  workload.global_batch = row_.integer("GBS");
+  workload.microbatch_size = IntegerOr(row_, "MBS", 1);
+  if (!row_.integer("MBS")) FillMicrobatch(workload);
+  if (workload.global_batch) return;
+  workload.num_microbatches = 4 * llm().layout.pp;
+  Assume("4 microbatches per pipeline stage: not stated, the peak does not depend on it");
+}
+
+void TrainingSpec::FillMicrobatch(scenarios::WorkloadSpec& workload) {
+  const std::optional<std::int64_t> samples = SamplesPerCopy();
+  const auto count = row_.integer("grad_accum");
+  if (samples && count && *count > 0 && *samples % *count == 0) {
+    workload.microbatch_size = *samples / *count;
+    Assume("microbatches of {}: the batch over its accumulation steps", *samples / *count);
+    return;
+  }
+  const bool interleaved = llm().layout.vpp > 1;
+  const std::int64_t most = samples && kind_ == RunsKind::kTrainingRuns
+                                ? LargestMicrobatch(*samples, llm().layout.pp, interleaved)
+                                : 1;
+  if (most == 1) {
+    Assume("microbatches of 1 sample: not stated");
+    return;
+  }
+  Assume("the microbatch is not stated: the midpoint between 1 and {} samples is the prediction",
+         most);
+  open_.push_back(
+      {fmt::format("microbatches of {}", most), AlternativeUse::kMidpoint,
+       [most](scenarios::ScenarioSpec& spec) { spec.workload.microbatch_size = most; }});
+}
+
+void TrainingSpec::Name(RunCase& run) {
+  const scenarios::LayoutSpec& layout = llm().layout;
+  const std::string how = fmt::format(
+      "tp{} cp{} pp{} vpp{} mbs{} seq {} {} recompute {}", layout.tp, layout.cp, layout.pp,
+      layout.vpp, spec_.workload.microbatch_size, spec_.workload.sequence_length, run.precision,
+      row_.text("recompute").empty() ? "none" : row_.text("recompute"));
+  run.recipe = fmt::format("{} {} {} layers {} {} {}", run.gpu, run.release,
+                           *row_.integer("layers"), row_.text("model"), row_.text("task"), how);
+  run.layout = fmt::format("{} {} gpus batch {} {} {}", run.gpu, row_.text("n_gpus"),
+                           row_.text("GBS"), row_.text("task"), how);
+}
+
+}  // namespace isthmus::studies::internal

@@ -1,0 +1,162 @@
+#include "studies/kernel_times.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/cost/kernel_model.h"
+
+namespace isthmus::studies {
+namespace {
+
+const char* NameOf(plan::DType dtype) {
+  switch (dtype) {
+    case plan::DType::kFp8:
+      return "fp8";
+    case plan::DType::kBf16:
+      return "bf16";
+    case plan::DType::kFp16:
+      return "fp16";
+    case plan::DType::kFp32:
+      return "fp32";
+  }
+  return "";
+}
+
+const char* NameOf(plan::AttentionKernel kernel) {
+  switch (kernel) {
+    case plan::AttentionKernel::kCudnn:
+      return "cudnn";
+    case plan::AttentionKernel::kFlash3:
+      return "flash3";
+    case plan::AttentionKernel::kFlash2:
+      return "flash2";
+    case plan::AttentionKernel::kFlash1:
+      return "flash1";
+    case plan::AttentionKernel::kUnfused:
+      return "unfused";
+  }
+  return "";
+}
+
+const char* NameOf(plan::MemoryClass memory_class) {
+  switch (memory_class) {
+    case plan::MemoryClass::kElementwise:
+      return "elementwise";
+    case plan::MemoryClass::kNorm:
+      return "norm";
+    case plan::MemoryClass::kNormBackward:
+      return "norm_backward";
+    case plan::MemoryClass::kCast:
+      return "cast";
+    case plan::MemoryClass::kCrossEntropy:
+      return "cross_entropy";
+    case plan::MemoryClass::kOptimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
+struct Naming {
+  std::string shape;
+  std::string residual;
+};
+
+Naming NamesOf(const plan::Gemm& gemm) {
+  const bool is_fp8 = gemm.dtype == plan::DType::kFp8;
+  const char* table = !is_fp8 ? "bf16" : gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
+  return {fmt::format("{} {} x {} x {}", NameOf(gemm.dtype), gemm.m, gemm.n, gemm.k),
+          fmt::format("gemm.{}.peak_rate", table)};
+}
+
+Naming NamesOf(const plan::Attention& attention) {
+  const char* kernel = NameOf(attention.kernel);
+  return {
+      fmt::format("{} {} x {} heads, {} x {}{}", kernel, attention.num_sequences, attention.heads,
+                  attention.query_len, attention.kv_len, attention.causal ? " causal" : ""),
+      fmt::format("attention.{}.{}.{}.rate", kernel, attention.backward ? "backward" : "forward",
+                  attention.causal ? "causal" : "full")};
+}
+
+Naming NamesOf(const plan::MemoryBound& memory) {
+  const char* name = NameOf(memory.memory_class);
+  constexpr double kMebibyte = 1024.0 * 1024.0;
+  return {fmt::format("{} {:.1f} MiB", name, static_cast<double>(memory.bytes.value()) / kMebibyte),
+          fmt::format("memory.{}.efficiency", name)};
+}
+
+// Sums kernels by segment and shape.
+class Tally {
+ public:
+  explicit Tally(const profiles::Profile& profile) : model_(profile) {}
+
+  void Add(const plan::Work& work, std::int64_t times) {
+    for (const plan::RepeatedSegments& part : work.parts) {
+      for (const plan::Segment& segment : part.segments) {
+        for (const plan::Kernel& kernel : segment.kernels) Add(segment, kernel, times * part.count);
+      }
+    }
+  }
+
+  std::vector<KernelTime> Take() {
+    std::vector<KernelTime> times;
+    for (auto& [key, time] : times_) times.push_back(std::move(time));
+    std::ranges::stable_sort(
+        times, [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
+    return times;
+  }
+
+ private:
+  void Add(const plan::Segment& segment, const plan::Kernel& kernel, std::int64_t count) {
+    if (sim::NumLaunches(kernel) == 0) return;
+    Naming names = std::visit([](const auto& shape) { return NamesOf(shape); }, kernel);
+    KernelTime& time = times_[{segment.name, names.shape}];
+    if (time.count == 0) {
+      time.segment = segment.name;
+      time.shape = std::move(names.shape);
+      time.residual = std::move(names.residual);
+    }
+    time.count += count;
+    time.seconds += static_cast<double>(count) * model_.Time(kernel).value();
+  }
+
+  sim::KernelModel model_;
+  std::map<std::pair<std::string, std::string>, KernelTime> times_;
+};
+
+bool HasWork(const plan::Op& op) {
+  return op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer;
+}
+
+double Sum(const std::vector<KernelTime>& times) {
+  double sum = 0;
+  for (const KernelTime& time : times) sum += time.seconds;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<KernelTime> KernelTimes(const plan::Program& program,
+                                    const profiles::Profile& profile) {
+  std::vector<KernelTime> longest;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // role, table
+  for (std::size_t rank = 0; rank < program.role_of_rank.size(); ++rank) {
+    const auto kind = std::pair(program.role_of_rank[rank], program.table_of_rank[rank]);
+    if (!seen.insert(kind).second) continue;
+    std::map<std::uint32_t, std::int64_t> times_of_work;
+    const plan::SizeTable& table = program.tables[kind.second];
+    for (const plan::Op& op : program.roles[kind.first].ops) {
+      if (HasWork(op)) ++times_of_work[table.works[op.size]];
+    }
+    Tally tally(profile);
+    for (const auto& [work, times] : times_of_work) tally.Add(program.works[work], times);
+    std::vector<KernelTime> times = tally.Take();
+    if (Sum(times) > Sum(longest)) longest = std::move(times);
+  }
+  return longest;
+}
+
+}  // namespace isthmus::studies

@@ -27,6 +27,7 @@ std::string DifferencesOf(const RunCase& a, const RunCase& b) {
   AddDifference("release", a.release, b.release, text);
   AddDifference("precision", a.precision, b.precision, text);
   AddDifference("table", a.table, b.table, text);
+  if (text.empty()) AddDifference("scenario", a.spec->description, b.spec->description, text);
   return text.empty() ? "nothing that the rows state" : text;
 }
 

@@ -47,6 +47,7 @@ struct RowResult {
   std::optional<reports::Band> bracket;
   std::optional<StepBand> band;  ///< 80 %
   double work_flops = 0;         ///< model FLOP of a GPU in a step
+  std::string set;               ///< the first that names the row
   std::string verdict;           ///< of memory: "fits", "borderline", "does_not_fit"
   std::vector<std::string> assumptions;
   std::string scenario_yaml;
@@ -62,7 +63,8 @@ struct RowGroup {
   ErrorStatistics strict;   ///< of the strict predictions
   ErrorStatistics recipes;  ///< a recipe is one observation: the median of its rows' errors
   ErrorStatistics memory;
-  int num_in_band = 0;  ///< rows measured within the 80 % band
+  int num_with_band = 0;
+  int num_in_band = 0;  ///< of these, measured within the 80 % band
 };
 
 /// A workload in another mode than H: what the step gains, t_H / t_mode - 1 of whole steps, per

@@ -7,18 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "studies/internal/cells.h"
 #include "studies/runs_csv.h"
 
 namespace isthmus::studies {
 namespace {
 
 using Members = std::vector<const RowResult*>;
-
-bool IsInBand(const RowResult& row) {
-  if (!row.band || !row.run.measured_step_time_s) return false;
-  return row.band->low_step_time_s <= *row.run.measured_step_time_s &&
-         *row.run.measured_step_time_s <= row.band->high_step_time_s;
-}
 
 // A recipe's error is the median of its rows'; a row without a recipe is one of its own.
 ErrorStatistics OfRecipes(const Members& rows) {
@@ -42,7 +37,8 @@ RowGroup GroupOf(std::string by, std::string name, const Members& rows) {
     if (row->error) time_errors.push_back(*row->error);
     if (row->strict_error) strict_errors.push_back(*row->strict_error);
     if (row->memory_error) memory_errors.push_back(*row->memory_error);
-    group.num_in_band += IsInBand(*row) ? 1 : 0;
+    if (row->band && row->error) ++group.num_with_band;
+    group.num_in_band += internal::IsInBand(*row) ? 1 : 0;
   }
   group.step_time = Summarise(time_errors);
   group.strict = Summarise(strict_errors);
@@ -62,8 +58,8 @@ void GroupBy(const char* by, const std::string RunCase::*key, Validation& valida
 }
 
 void GroupBySet(const RowSets& sets, Validation& validation) {
-  std::map<std::string, const RowResult*> rows;
-  for (const RowResult& row : validation.rows) rows[row.run.row_id] = &row;
+  std::map<std::string, RowResult*> rows;
+  for (RowResult& row : validation.rows) rows[row.run.row_id] = &row;
   for (const auto& [name, ids] : sets.sets) {
     Members members;
     for (const std::string& id : ids) {
@@ -73,6 +69,7 @@ void GroupBySet(const RowSets& sets, Validation& validation) {
         continue;
       }
       members.push_back(found->second);
+      if (found->second->set.empty()) found->second->set = name;
       if (!found->second->is_predicted) {
         validation.skipped_in_sets.push_back(fmt::format("{} {}", name, id));
       }

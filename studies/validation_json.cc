@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "studies/internal/cells.h"
 #include "studies/validation_text.h"
 
 namespace isthmus::studies {
@@ -8,6 +9,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json BandJson(double low, double high) {
+  return {{"low_step_time_s", low}, {"high_step_time_s", high}};
+}
 
 Json StatisticsJson(const ErrorStatistics& statistics) {
   return {{"n", statistics.n},
@@ -20,6 +25,28 @@ Json GroupJson(const RowGroup& group) {
   Json json{{"n", group.step_time.n}, {"skipped", group.num_skipped}};
   json.update(StatisticsJson(group.step_time));
   json["memory"] = StatisticsJson(group.memory);
+  json["strict"] = StatisticsJson(group.strict);
+  json["recipes"] = StatisticsJson(group.recipes);
+  json["share_in_band"] = OrNull(internal::ShareInBand(group));
+  return json;
+}
+
+Json OpenJson(const std::vector<Alternative>& alternatives) {
+  Json json = Json::array();
+  for (const Alternative& alternative : alternatives) json.push_back(alternative.what);
+  return json;
+}
+
+Json ContradictionsJson(const std::vector<Contradiction>& contradictions) {
+  Json json = Json::array();
+  for (const Contradiction& pair : contradictions) {
+    json.push_back({{"first", pair.first},
+                    {"second", pair.second},
+                    {"work_ratio", pair.work_ratio},
+                    {"measured_ratio", pair.measured_ratio},
+                    {"predicted_ratio", pair.predicted_ratio},
+                    {"differs", pair.differs}});
+  }
   return json;
 }
 
@@ -34,7 +61,18 @@ Json RowJson(const RowResult& row) {
           {"predicted_memory_gib", OrNull(row.predicted_memory_gib)},
           {"memory_error", OrNull(row.memory_error)},
           {"memory_verdict", row.verdict.empty() ? Json(nullptr) : Json(row.verdict)},
-          {"assumptions", row.assumptions}};
+          {"assumptions", row.assumptions},
+          {"release", row.run.release},
+          {"precision", row.run.precision},
+          {"recipe", row.run.recipe},
+          {"strict_step_time_s", OrNull(row.strict_step_time_s)},
+          {"strict_error", OrNull(row.strict_error)},
+          {"bracket", row.bracket
+                          ? BandJson(row.bracket->low_step_time_s, row.bracket->high_step_time_s)
+                          : Json(nullptr)},
+          {"band", row.band ? BandJson(row.band->low_step_time_s, row.band->high_step_time_s)
+                            : Json(nullptr)},
+          {"open", OpenJson(row.run.alternatives)}};
 }
 
 Json GainsJson(const std::vector<Gain>& gains) {
@@ -43,7 +81,8 @@ Json GainsJson(const std::vector<Gain>& gains) {
     json.push_back({{"workload", gain.workload},
                     {"mode", gain.mode},
                     {"measured_pct", gain.measured_pct},
-                    {"predicted_pct", gain.predicted_pct}});
+                    {"predicted_pct", gain.predicted_pct},
+                    {"strict_pct", gain.strict_pct}});
   }
   return json;
 }
@@ -81,6 +120,7 @@ std::string RenderJson(const Validation& validation) {
                   {"groups", groups},
                   {"gains", GainsJson(validation.gains)},
                   {"gain_summary", GainSummariesJson(validation.gain_summaries)},
+                  {"contradictions", ContradictionsJson(validation.contradictions)},
                   {"skipped_by_reason", skipped},
                   {"not_loaded", validation.not_loaded},
                   {"skipped_in_sets", validation.skipped_in_sets}};

@@ -36,13 +36,14 @@ class ValidateTest(isthmus_cli.CliTest):
 
     def test_json_has_the_keys_of_the_contract(self):
         answer = self.json_of(TRAINING, MEMORY)
-        self.assertEqual(set(answer["summary"]) - {"memory"},
+        self.assertEqual(set(answer["summary"]) - {"memory", "strict", "recipes", "share_in_band"},
                          {"n", "skipped", "median_abs_error", "p90_abs_error", "mean_signed_error"})
         rows = {row["row_id"]: row for row in answer["rows"]}
         for row in answer["rows"]:
             self.assertLessEqual({"row_id", "status", "why", "measured_step_time_s",
                                   "predicted_step_time_s", "error", "measured_memory_gib",
-                                  "predicted_memory_gib", "assumptions"}, set(row))
+                                  "predicted_memory_gib", "assumptions", "strict_step_time_s",
+                                  "strict_error", "bracket", "band", "release"}, set(row))
         for row_id in REQUIRED:
             row = rows[row_id]
             self.assertEqual(row["status"], "predicted", row["why"])
@@ -50,8 +51,8 @@ class ValidateTest(isthmus_cli.CliTest):
                 row["error"], row["predicted_step_time_s"] / row["measured_step_time_s"] - 1)
             self.assertLess(abs(row["error"]), 0.5, row_id)
             self.assertTrue(row["assumptions"])
-        self.assertEqual(rows["T1202"]["status"], "skipped")
-        self.assertIn("vpp 5", rows["T1202"]["why"])
+        self.assertEqual(rows["T0454"]["status"], "skipped")
+        self.assertIn("FSDP", rows["T0454"]["why"])
         self.assertEqual(rows["M0856"]["measured_memory_gib"], 30)
         self.assertGreater(rows["M0856"]["predicted_memory_gib"], 1)
         self.assertEqual(answer["gains"], [])
@@ -70,10 +71,9 @@ class ValidateTest(isthmus_cli.CliTest):
         good = self.sets(("dense", "T1192"), ("dense", "T9999"))
         answer = self.json_of(TRAINING, "--filter", "row_id=T1192", "--sets", good)
         self.assertEqual(answer["not_loaded"], ["dense T9999"])
-        bad = self.sets(("dense", "T1192"), ("dense", "T1202"))
-        answer = self.json_of(TRAINING, "--filter", "model=llama3-70b", "--sets", bad,
-                              returncode=1)
-        self.assertEqual(answer["skipped_in_sets"], ["dense T1202"])
+        bad = self.sets(("dense", "T1192"), ("dense", "T0454"))
+        answer = self.json_of(TRAINING, "--filter", "row_id=T0454", "--sets", bad, returncode=1)
+        self.assertEqual(answer["skipped_in_sets"], ["dense T0454"])
 
     def test_equal_inputs_give_equal_bytes(self):
         first = run("validate", TRAINING, "--json")
@@ -85,7 +85,8 @@ class ValidateTest(isthmus_cli.CliTest):
         result = run("validate", TRAINING, "--filter", "row_id=T1192", "--out", out)
         self.assert_ends(result, 0)
         self.assertIn("1 rows: 1 predicted, 0 skipped", result.stdout)
-        for name in ["rows.md", "rows.csv", "groups.md", "groups.csv", "assumptions.md"]:
+        for name in ["rows.md", "rows.csv", "groups.md", "groups.csv", "assumptions.md",
+                     "scatter.svg"]:
             self.assertTrue((out / name).is_file(), name)
         scenario = out / "scenarios" / "training_runs" / "T1192.yaml"
         self.assert_ends(run("scenario", "check", scenario), 0)
@@ -99,7 +100,7 @@ class ValidateTest(isthmus_cli.CliTest):
         self.assert_user_error(run("validate", self.folder), str(self.folder))
         self.assert_user_error(run("validate", self.folder / "none.csv"), "none.csv")
         broken = self.write("cell.csv", whole.replace("llama3-8b,8,32,4096", "llama3-8b,8,many,4096"))
-        self.assert_user_error(run("validate", broken), "cell.csv:2:", "error: column hidden: 'many' is not")
+        self.assert_user_error(run("validate", broken), "cell.csv:2:", "error: column layers: 'many' is not")
         binary = self.folder / "binary.csv"
         binary.write_bytes(bytes(range(256)))
         self.assert_user_error(run("validate", binary), "binary.csv")

@@ -1,5 +1,6 @@
 #include "studies/run_case.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -62,7 +63,36 @@ TEST(TrainingCaseTest, AVendorRecipeGetsItsDefaultsAndSaysSo) {
   EXPECT_EQ(llm.layout.cp, 2);
   EXPECT_EQ(llm.settings.gradient_dtype, plan::DType::kBf16);
   EXPECT_EQ(llm.settings.attention, plan::AttentionKernel::kCudnn);
-  EXPECT_THAT(spec.assumptions, Contains("bf16 gradients, the default of vendor recipes"));
+  EXPECT_EQ(spec.framework->name, "nemo-25.04");
+  EXPECT_EQ(run.release, "NeMo 25.04");
+  EXPECT_THAT(
+      spec.assumptions,
+      Contains("gradient_dtype bf16: bf16 gradients, as vendor recipes have them (assumed)"));
+}
+
+TEST(TrainingCaseTest, WhatARowLeavesOpenIsListedWithItsOtherValue) {
+  const RunCase& run = Training().at("T1192");
+  ASSERT_EQ(run.alternatives.size(), 2U);
+  EXPECT_EQ(run.alternatives[0].what, "fp32 gradients");
+  EXPECT_EQ(run.alternatives[0].use, AlternativeUse::kOpen);
+  EXPECT_EQ(run.alternatives[0].spec.modules[0].settings.gradient_dtype, plan::DType::kFp32);
+  EXPECT_EQ(run.alternatives[1].what, "FlashAttention-2 attention");
+  EXPECT_EQ(run.alternatives[1].use, AlternativeUse::kSettled);  // the release's code decides
+  EXPECT_FALSE(run.strict_spec);
+}
+
+TEST(TrainingCaseTest, AnAttentionChosenAfterSeeingRunsIsNotInTheStrictVariant) {
+  const RunCase& run = Training().at("T0298");  // NeMo 24.07
+  EXPECT_EQ(run.spec->framework->name, "nemo-24.07");
+  EXPECT_EQ(Module(run, "llm").settings.attention, plan::AttentionKernel::kFlash2);
+  ASSERT_TRUE(run.strict_spec);
+  EXPECT_EQ(run.strict_spec->modules[0].settings.attention, plan::AttentionKernel::kCudnn);
+}
+
+TEST(TrainingCaseTest, RowsOfOneRecipeDifferInGpusAndBatchOnly) {
+  EXPECT_EQ(Training().at("T1192").recipe, Training().at("T1196").recipe);
+  EXPECT_NE(Training().at("T1192").layout, Training().at("T1196").layout);
+  EXPECT_NE(Training().at("T1192").recipe, Training().at("T1274").recipe);
 }
 
 TEST(TrainingCaseTest, MegatronBridgeKeepsFp32Gradients) {
@@ -79,10 +109,16 @@ TEST(TrainingCaseTest, TensorParallelNeMoOverlapsThroughUserBuffers) {
   EXPECT_FALSE(llm.model.gated_mlp);  // squared ReLU
 }
 
-TEST(TrainingCaseTest, AMicrobatchThatIsNotStatedIsOneAndListed) {
+TEST(TrainingCaseTest, AMicrobatchThatIsNotStatedIsARangeWithTwoEnds) {
   const RunCase& run = Training().at("T1640");
   EXPECT_EQ(run.spec->workload.microbatch_size, 1);
-  EXPECT_THAT(run.spec->assumptions, Contains("microbatches of 1 sample: not stated"));
+  EXPECT_THAT(run.spec->assumptions,
+              Contains("the microbatch is not stated: the midpoint between 1 and 4 samples is the "
+                       "prediction"));
+  const auto found =
+      std::ranges::find(run.alternatives, AlternativeUse::kMidpoint, &Alternative::use);
+  ASSERT_NE(found, run.alternatives.end());
+  EXPECT_EQ(found->spec.workload.microbatch_size, 4);
 }
 
 TEST(TrainingCaseTest, MegatronOf2022RunsUnfusedAttentionOnA100) {
@@ -98,7 +134,6 @@ TEST(TrainingCaseTest, MegatronOf2022RunsUnfusedAttentionOnA100) {
 
 TEST(TrainingCaseTest, WhatIsNotBuiltIsSkippedWithItsReason) {
   const std::map<std::string, std::string> reasons = {
-      {"T1202", "vpp 5: interleaved 1F1B is known but not built yet"},
       {"T0454", "FSDP and ZeRO-2 or -3 are known but not built yet"},
       {"T1404", "mixture of experts is known but not built yet"},
       {"T0055", "LoRA is known but not built yet"},

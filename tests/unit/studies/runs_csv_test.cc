@@ -28,7 +28,7 @@ TEST(CsvTest, QuotedCellsHoldCommasQuotesAndLineBreaks) {
   EXPECT_THAT(table.rows[1].cells, ElementsAre("3", ""));
   EXPECT_EQ(table.rows[0].line, 2);
   EXPECT_EQ(table.rows[1].line, 4);  // the record before takes two lines
-  EXPECT_EQ(table.rows[0].places[1].column, 11);
+  EXPECT_EQ(table.rows[0].places[1].column, 12);
   EXPECT_EQ(table.rows[1].places[1].line, 4);
   EXPECT_EQ(table.rows[1].places[1].column, 3);
 }

@@ -99,5 +99,30 @@ TEST(ReadSetsTest, ColumnsAreNeeded) {
   EXPECT_THAT(sets.sets[0].second, ElementsAre("R1", "R3"));
 }
 
+TEST(GroupRowsTest, ARecipeIsOneObservation) {
+  Validation validation;
+  validation.rows = {Predicted("R1", 0.01), Predicted("R2", 0.02), Predicted("R3", 0.06),
+                     Predicted("R4", -0.10)};
+  for (int row = 0; row < 3; ++row) {
+    validation.rows[static_cast<std::size_t>(row)].run.recipe = "llama on 8 to 32 GPUs";
+  }
+  GroupRows(nullptr, validation);
+  // Medians of the recipes: +2 % of three rows, -10 % of the row on its own.
+  EXPECT_EQ(validation.summary.recipes.n, 2);
+  EXPECT_DOUBLE_EQ(*validation.summary.recipes.median_abs_error, 0.06);
+  EXPECT_EQ(Find(validation, "recipe", "llama on 8 to 32 GPUs").step_time.n, 3);
+}
+
+TEST(GroupRowsTest, BandsAreCountedWhereThereIsAMeasuredTime) {
+  Validation validation;
+  validation.rows = {Predicted("R1", 0.0), Predicted("R2", 0.0), Predicted("R3", 0.0)};
+  for (RowResult& row : validation.rows) row.run.measured_step_time_s = 10;
+  validation.rows[0].band = StepBand{.low_step_time_s = 9, .high_step_time_s = 11, .parts = {}};
+  validation.rows[1].band = StepBand{.low_step_time_s = 10.5, .high_step_time_s = 11, .parts = {}};
+  GroupRows(nullptr, validation);
+  EXPECT_EQ(validation.summary.num_with_band, 2);
+  EXPECT_EQ(validation.summary.num_in_band, 1);
+}
+
 }  // namespace
 }  // namespace isthmus::studies

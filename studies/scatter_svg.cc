@@ -17,7 +17,7 @@ namespace {
 constexpr double kLeft = 70;
 constexpr double kTop = 40;
 constexpr double kSide = 560;  // of the square plot
-constexpr double kLegend = 250;
+constexpr double kLegend = 310;
 constexpr double kWidth = kLeft + kSide + 20 + kLegend;
 constexpr double kHeight = kTop + kSide + 60;
 // Okabe and Ito's colours, told apart with impaired colour vision too; black comes last.

@@ -4,6 +4,7 @@
 #   scripts/setup.sh            what building and simulating needs
 #   scripts/setup.sh --test     that, and what the tests need
 #   scripts/setup.sh --lint     that, and clang-format and clang-tidy
+#   scripts/setup.sh --fit      what building and simulating needs, and numpy and scipy for scripts/fit/
 #
 # Runs as root or with sudo; does nothing (and needs no network) when all is there.
 set -euo pipefail
@@ -15,12 +16,14 @@ build_packages=(
 )
 test_packages=(libbenchmark-dev libgmock-dev libgtest-dev libsimgrid-dev python3-venv)
 lint_packages=(clang-format-14 clang-tidy-14)
+fit_packages=(python3-numpy python3-scipy)
 
 case "${1:-}" in
   "") wanted=("${build_packages[@]}") ;;
   --test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
   --lint) wanted=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
-  *) echo "usage: scripts/setup.sh [--test|--lint]" >&2; exit 2 ;;
+  --fit) wanted=("${build_packages[@]}" "${fit_packages[@]}") ;;
+  *) echo "usage: scripts/setup.sh [--test|--lint|--fit]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

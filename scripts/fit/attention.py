@@ -7,6 +7,8 @@ import common
 MIN_FLOPS = 5e11  # of the vision-encoder table: below, launch time hides the rate
 BACKWARD_FLOPS = 2.5  # five matrix products for the forward's two
 FLASH_FIGURES = ("FlashAttention rep", "meta-pytorch", "FA3 det")
+MIN_SHAPES = 3  # to fit two coefficients to
+MIN_ROWS = 40  # of a factor, to spare a fifth
 
 
 def select(rows, implementation, gpus, **fields):
@@ -26,36 +28,53 @@ def flops(row):
             * float(row["head_dim"]))
 
 
+def fit_curve(span, rate):
+    """(R, s0) of R s / (s + s0), by the mean |log(predicted / measured)|."""
+    def loss(p):
+        if min(p) < 0 or p[0] <= 0:
+            return 10
+        return np.mean(np.abs(np.log(1e12 * p[0] * span / (span + p[1]) / rate)))
+
+    best = min((common.minimize_simplex(loss, [start, half]) for start in (200, 400, 700)
+                for half in (200, 1000)), key=lambda result: result.fun)
+    return best.x[0] * 1e12, best.x[1]
+
+
 class Curve:
-    """rate · s / (s + half_span): FLOP/s against the span s."""
+    """rate · s / (s + half_span): FLOP/s against the span s.
+
+    A curve has 4 to 12 shapes, too few to spare a fifth for good: all are fitted, and the residual
+    is that of fits with one shape left out at a time (`left_out`: rows, predicted and measured
+    rates). `fifth` is the same for one fit without the held-out fifth of all shapes, as far as
+    three are left to fit.
+    """
 
     def __init__(self, rows, rates=None):
         """`rates` replaces the rows' own, for a rate that is derived from several columns."""
         self.rows = rows
-        span = common.column(rows, "seqlen")
-        measured = common.column(rows, "tflops") * 1e12 if rates is None else rates
+        self.span = common.column(rows, "seqlen")
+        self.measured = common.column(rows, "tflops") * 1e12 if rates is None else rates
+        self.rate, self.half_span = fit_curve(self.span, self.measured)
+        shapes = np.array([row["shape_key"] for row in rows])
+        self.left_out = []
+        for shape in sorted(set(shapes)):
+            self.left_out += self.predict_without(shapes == shape)
         unseen = common.mask(rows)
-        if unseen.sum() < 2 or (~unseen).sum() < 3:
-            unseen[:] = False  # too few rows to spare a fifth: all are fitted and all are scored
-        self.held_out = bool(unseen.any())
+        enough = len(set(shapes[~unseen])) >= MIN_SHAPES
+        self.fifth = self.predict_without(unseen) if enough and unseen.any() else []
+        self.residual = common.residual([m for _, _, m in self.left_out], [p for _, p, _ in self.left_out])  # of times
 
-        def loss(p):
-            if min(p) < 0 or p[0] <= 0:
-                return 10
-            return np.mean(np.abs(np.log(1e12 * p[0] * span / (span + p[1]) / measured)[~unseen]))
-
-        best = min((common.minimize_simplex(loss, [rate, half]) for rate in (200, 400, 700)
-                    for half in (200, 1000)), key=lambda result: result.fun)
-        self.rate, self.half_span = best.x[0] * 1e12, best.x[1]
-        scored = unseen if self.held_out else ~unseen
-        self.residual = common.residual(self.at(span)[scored], measured[scored])
+    def predict_without(self, left):
+        """(row, predicted, measured rate) of the rows of a mask, by a fit to the others."""
+        rate, half = fit_curve(self.span[~left], self.measured[~left])
+        return [(self.rows[i], rate * self.span[i] / (self.span[i] + half), self.measured[i])
+                for i in np.flatnonzero(left)]
 
     def at(self, span):
         return self.rate * span / (span + self.half_span)
 
     def source(self, script):
-        how = "held-out fifth" if self.held_out else "fitted rows, too few to hold out"
-        return f"rows {common.row_range(self.rows)}, residual of the {how}; {script}"
+        return f"rows {common.row_range(self.rows)}, residual of fits with one shape left out; {script}"
 
 
 def backward_of_sum(rows, forward):
@@ -66,8 +85,16 @@ def backward_of_sum(rows, forward):
 
 
 def rate_factor(rows, curve, computed_dim):
-    """Rate at another head size over the curve's, counting the FLOP of the size it is padded to."""
+    """Rate at another head size over the curve's, counting the FLOP of the size it is padded to.
+
+    The residual is of rows that the median didn't see: the held-out fifth, or each row in turn.
+    """
     span = common.column(rows, "seqlen")
     padding = computed_dim / common.column(rows, "head_dim")
     ratio = common.column(rows, "tflops") * 1e12 * padding / curve.at(span)
-    return float(np.median(ratio)), common.residual(np.median(ratio) * np.ones_like(ratio), ratio)
+    unseen = common.mask(rows)
+    if len(rows) < MIN_ROWS:
+        others = [np.median(np.delete(ratio, index)) for index in range(len(ratio))]
+        return float(np.median(ratio)), common.residual(ratio, others)
+    factor = float(np.median(ratio[~unseen]))
+    return factor, common.residual(ratio[unseen], np.full(unseen.sum(), factor))

@@ -25,18 +25,27 @@ def arguments(description, gpus, source):
     return parser.parse_args()
 
 
+# What makes two rows of a table the same shape, whichever the GPU, the data type and the source.
+SHAPES = {
+    "kernels.csv": ("kernel_class", "m", "n", "k", "batch", "heads", "kv_heads", "seqlen", "head_dim", "causal", "shape"),
+    "collectives.csv": ("collective", "n_gpus", "n_nodes", "size_bytes"),
+}
+
+
 def read_rows(path):
-    """Rows of a table as dicts, with `held_out` added."""
+    """Rows of a table as dicts, with `shape_key` and `held_out` added."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        row["held_out"] = held_out(row["row_id"])
+        row["shape_key"] = " ".join(row[name] for name in SHAPES[path.name])
+        row["held_out"] = held_out(row["shape_key"])
     return rows
 
 
-def held_out(row_id):
-    """True for the fifth of the rows that no fit may see."""
-    return int(hashlib.sha1(row_id.encode()).hexdigest(), 16) % 5 == 0
+def held_out(shape_key):
+    """True for the fifth of the shapes that no fit may see: a shape that was measured twice, or on
+    two GPUs, is either seen by all fits or by none."""
+    return int(hashlib.sha1(shape_key.encode()).hexdigest(), 16) % 5 == 0
 
 
 def column(rows, name):
@@ -44,7 +53,7 @@ def column(rows, name):
 
 
 def mask(rows):
-    """Held-out mask; all rows are used for both when a fifth is too few to hold out."""
+    """Held-out mask."""
     return np.array([row["held_out"] for row in rows])
 
 

@@ -53,6 +53,10 @@ def write_gemm(profile, gpu, rows, dtype, prefix, start, fixed, element_bytes, c
     profile.set(f"{prefix}.large_shape_error", large["median"], "1", "fitted",
                 f"median residual for m, n, k >= 1024 over {large['rows']} held-out rows, p90 {large['p90']}; "
                 f"{SCRIPT}")
+    if cast is not None:
+        why = f"the activation's cast that the rows contain, no part of the product; {source}"
+        profile.set(f"{prefix}.cast_in_rows.latency", cast[0] * 1e-6, "s", "fitted", why)
+        profile.set(f"{prefix}.cast_in_rows.bytes_per_element", cast[1], "B", "fitted", why)
     return p, cast, chosen, shape
 
 
@@ -110,52 +114,62 @@ def set_curve(profile, key, curve):
 
 
 MASKS = {"causal": "yes", "full": "no"}
+DIRECTIONS = {"forward": "attention_fwd", "backward": "attention_bwd"}
 
 
-def write_cudnn(profile, rows):
-    for direction, kernel_class in (("forward", "attention_fwd"), ("backward", "attention_bwd")):
-        for mask, word in MASKS.items():
-            chosen = attention.select(rows, "cudnn cuDNN 91901", "H200", kernel_class=kernel_class, causal=word,
-                                      dtype="bfloat16", head_dim="128")
-            set_curve(profile, f"attention.cudnn.{direction}.{mask}", attention.Curve(chosen))
+def cudnn_curves(rows):
+    return {("cudnn", direction, mask): attention.Curve(attention.select(
+        rows, "cudnn cuDNN 91901", "H200", kernel_class=kernel_class, causal=word, dtype="bfloat16", head_dim="128"))
+            for direction, kernel_class in DIRECTIONS.items() for mask, word in MASKS.items()}
 
 
-def write_flash3(profile, rows):
+def hopper_figures(rows, implementation, kernel_class, word):
+    return attention.of_figures(attention.select(rows, implementation, ("H100", "Hopper"), kernel_class=kernel_class,
+                                                 causal=word, head_dim="128"))
+
+
+def flash3_curves(rows):
+    return {("flash3", direction, mask): attention.Curve(hopper_figures(rows, "FlashAttention-3", kernel_class, word))
+            for direction, kernel_class in DIRECTIONS.items() for mask, word in MASKS.items()}
+
+
+def flash2_curves(rows):
+    """The backward's from rows that time it alone and from rows that time both, less the forward's."""
     curves = {}
-    for direction, kernel_class in (("forward", "attention_fwd"), ("backward", "attention_bwd")):
-        for mask, word in MASKS.items():
-            chosen = attention.of_figures(attention.select(
-                rows, "FlashAttention-3", ("H100", "Hopper"), kernel_class=kernel_class, causal=word,
-                head_dim="128"))
-            curves[direction, mask] = attention.Curve(chosen)
-            set_curve(profile, f"attention.flash3.{direction}.{mask}", curves[direction, mask])
+    for mask, word in MASKS.items():
+        forward = attention.Curve(hopper_figures(rows, "FlashAttention-2", "attention_fwd", word))
+        both = hopper_figures(rows, "FlashAttention-2", "attention_fwd_bwd", word)
+        alone = hopper_figures(rows, "FlashAttention-2", "attention_bwd", word)
+        rates = np.concatenate((attention.backward_of_sum(both, forward),
+                                np.array([float(row["tflops"]) * 1e12 for row in alone])))
+        curves["flash2", "forward", mask] = forward
+        curves["flash2", "backward", mask] = attention.Curve(both + alone, rates)
     return curves
 
 
-def write_flash2_hopper(profile, rows):
-    def chosen(kernel_class, word):
-        return attention.of_figures(attention.select(
-            rows, "FlashAttention-2", ("H100", "Hopper"), kernel_class=kernel_class, causal=word, head_dim="128"))
-    for mask, word in MASKS.items():
-        forward = attention.Curve(chosen("attention_fwd", word))
-        set_curve(profile, f"attention.flash2.forward.{mask}", forward)
-        both = chosen("attention_fwd_bwd", word)
-        set_curve(profile, f"attention.flash2.backward.{mask}",
-                  attention.Curve(both, attention.backward_of_sum(both, forward)))
-
-
-def write_flash_both(profile, rows, name, implementation, gpu):
+def curves_of_sum(rows, name, implementation, gpu):
     """Implementations that are only timed forward and backward together: one curve for both."""
+    curves = {}
     for mask, word in MASKS.items():
         curve = attention.Curve(attention.select(rows, implementation, gpu, kernel_class="attention_fwd_bwd",
                                                  causal=word, head_dim="128"))
-        for direction in ("forward", "backward"):
-            set_curve(profile, f"attention.{name}.{direction}.{mask}", curve)
+        for direction in DIRECTIONS:
+            curves[name, direction, mask] = curve
+    return curves
+
+
+def attention_curves(name, rows):
+    """{(kernel, direction, mask): Curve} of a GPU."""
+    if name == "a100-sxm":
+        return {**curves_of_sum(rows, "flash2", "FlashAttention-2", "A100"),
+                **curves_of_sum(rows, "flash1", "FlashAttention", "A100")}
+    return {**cudnn_curves(rows), **flash3_curves(rows), **flash2_curves(rows),
+            **curves_of_sum(rows, "flash1", "FlashAttention", "H100")}
 
 
 def write_head_sizes_hopper(profile, rows, curves):
     """Rates at other head sizes, as factors on the rate at 128 (FLOP counted at the padded size)."""
-    full = curves["forward", "full"]
+    full = curves["flash3", "forward", "full"]
     vision = attention.select(rows, "vllm_vit_flash_attn_fa3", "H100")
     vision = [row for row in vision if attention.flops(row) > attention.MIN_FLOPS]
     sets = {64: [row for row in vision if row["head_dim"] == "64"],
@@ -222,22 +236,41 @@ def write_memory(profile, name, rows, gpu):
     profile.set("memory.latency", memory_bound.LATENCY_S, "s", "assumed", "launch of a short kernel, docs/models/memory_bound.md")
 
 
+def write_fp8(profile, gpu, rows, bf16_latency):
+    """Both kinds of fp8 products; returns their parameters by the name in a profile."""
+    launch = (round(bf16_latency, 9), "that of bf16: the rows can't tell it from their cast's latency")
+    fp8 = write_gemm(profile, gpu, rows, "fp8", "gemm.fp8", dict(GEMM_START, rate=1500e12),
+                     dict(latency=launch), 1, [4.0, 3.0])
+    write_clock(profile, "fp8", fp8)
+    bandwidth = (fp8[0]["bandwidth"], "that of per-tensor fp8: these rows are too compute-bound to tell")
+    promoted = write_gemm(profile, gpu, rows, "fp8_block", "gemm.fp8_promoted", dict(GEMM_START, rate=1400e12),
+                          dict(latency=launch, bandwidth=bandwidth), 1, [1.0, 4.0])
+    return {"fp8": fp8[0], "fp8_promoted": promoted[0]}
+
+
+def write_fp8_of_h100(profile, rows, bandwidth):
+    """The same chip's fp8 products, which nobody has measured, with this one's memory rate."""
+    gpu = GPUS["h100-sxm"]
+    h100 = common.Profile("unused", profile.date, profile.command, profile.table)
+    bf16 = gemm.fit(gemm_rows(rows, gpu, "bfloat16"), GEMM_START, {}, 2, gpu["sms"], gemm.TILES["hopper"])[0]
+    for name, p in write_fp8(h100, gpu, rows, bf16["latency"]).items():
+        for part, value in dict(p, bandwidth=bandwidth).items():
+            key, unit = UNITS[part]
+            why = "that of bf16 on this GPU" if part == "bandwidth" else "as on H100, the same chip: no rows"
+            profile.set(f"gemm.{name}.{key}", value, unit, "assumed", why)
+
+
 def write_hopper(profile, name, gpu, rows):
     bf16 = write_gemm(profile, gpu, rows, "bfloat16", "gemm.bf16", GEMM_START, {}, 2)
     write_clock(profile, "bf16", bf16)
     write_spread(profile, rows)
     if name == "h100-sxm":
-        launch = (round(bf16[0]["latency"], 9), "that of bf16: the rows can't tell it from their cast's latency")
-        fp8 = write_gemm(profile, gpu, rows, "fp8", "gemm.fp8", dict(GEMM_START, rate=1500e12),
-                         dict(latency=launch), 1, [4.0, 3.0])
-        write_clock(profile, "fp8", fp8)
-        bandwidth = (fp8[0]["bandwidth"], "that of per-tensor fp8: these rows are too compute-bound to tell")
-        write_gemm(profile, gpu, rows, "fp8_block", "gemm.fp8_promoted", dict(GEMM_START, rate=1400e12),
-                   dict(latency=launch, bandwidth=bandwidth), 1, [1.0, 4.0])
-    write_cudnn(profile, rows)
-    curves = write_flash3(profile, rows)
-    write_flash2_hopper(profile, rows)
-    write_flash_both(profile, rows, "flash1", "FlashAttention", "H100")
+        write_fp8(profile, gpu, rows, bf16[0]["latency"])
+    else:
+        write_fp8_of_h100(profile, rows, bf16[0]["bandwidth"])
+    curves = attention_curves(name, rows)
+    for key, curve in curves.items():
+        set_curve(profile, "attention." + ".".join(key), curve)
     write_head_sizes_hopper(profile, rows, curves)
     write_factor_of_figures(profile, rows, "flash1", "FlashAttention", "H100", "attention_fwd_bwd", (64,))
 
@@ -247,8 +280,9 @@ def write_ampere(profile, gpu, rows):
     bf16 = write_gemm(profile, gpu, rows, "bfloat16", "gemm.bf16",
                       dict(GEMM_START, rate=290e12, latency=3e-6), dict(bandwidth=bandwidth), 2)
     write_clock(profile, "bf16", bf16)
+    for key, curve in attention_curves("a100-sxm", rows).items():
+        set_curve(profile, "attention." + ".".join(key), curve)
     for name, implementation in (("flash2", "FlashAttention-2"), ("flash1", "FlashAttention")):
-        write_flash_both(profile, rows, name, implementation, "A100")
         write_factor_of_figures(profile, rows, name, implementation, "A100", "attention_fwd_bwd", (64,))
 
 

@@ -51,9 +51,12 @@ def shapes(rows):
             common.column(rows, "time_us") * 1e-6)
 
 
+CAST_BANDWIDTH = 3.0e12  # only the bytes over it can be told from the rows
+
+
 def quantise_seconds(quantise, m, k):
-    """The activation's cast that the FP8 tables include: a constant plus traffic at 3 TB/s."""
-    return quantise[0] * 1e-6 + quantise[1] * m * k / 3.0e12
+    """The activation's cast that the FP8 tables include: a constant (us) plus traffic at 3 TB/s."""
+    return quantise[0] * 1e-6 + quantise[1] * m * k / CAST_BANDWIDTH
 
 
 def fit(rows, start, fixed, element_bytes, sms, tiles, cast_start=None):

@@ -3,42 +3,55 @@
 
     scripts/fit/select_facts.py --data DIR -o tests/data
 
-Rows that no fit has seen (SHA-1 of row_id modulo 5 is 0), in the order of their SHA-1, so that the
-choice is nobody's; attention has too few rows to hold any out.
+Rows that no fit has seen: products with m, n, k >= 1024 up to 3 ms, collectives above 2 MB; of
+attention the rows behind cuDNN's curves. `model_us` is what the formulas in Python say with the
+shipped profiles at burst clock, `cast_us` the part of it that is the activation's cast. Needs numpy
+and scipy.
 """
 
 import argparse
 import csv
-import hashlib
 import pathlib
 import sys
 
-import common
+import numpy as np
 
-GEMM = ("row_id", "gpu", "dtype", "m", "n", "k", "time_us")
+import common
+import fit_collectives
+import fit_kernels
+import gemm
+import score
+import shipped
+
+GEMM = ("row_id", "gpu", "dtype", "m", "n", "k", "time_us", "cast_us", "model_us")
 ATTENTION = ("row_id", "gpu", "impl", "kernel_class", "batch", "heads", "kv_heads", "seqlen", "head_dim", "causal",
              "time_us")
-COLLECTIVE = ("row_id", "gpu", "collective", "n_gpus", "n_nodes", "size_bytes", "time_us")
-
-
-def by_digest(rows):
-    return sorted(rows, key=lambda row: hashlib.sha1(row["row_id"].encode()).hexdigest())
+COLLECTIVE = ("row_id", "gpu", "collective", "n_gpus", "n_nodes", "size_bytes", "time_us", "model_us")
 
 
 def write(path, fields, rows):
-    rows = sorted(rows, key=lambda row: row["row_id"])
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fields, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(sorted(rows, key=lambda row: row["row_id"]))
+
+
+def microseconds(seconds):
+    return [f"{value * 1e6:.7g}" for value in seconds]
 
 
 def gemms(rows):
-    chosen = [row for row in rows if row["kernel_class"] == "gemm" and row["held_out"]
-              and row["source"].startswith("NVIDIA aiconfigurator") and row["dtype"] == "bfloat16"
-              and min(int(row["m"]), int(row["n"]), int(row["k"])) >= 1024 and float(row["time_us"]) <= 3000]
-    return [row for gpu, count in (("H100", 40), ("H200", 20), ("A100", 20))
-            for row in by_digest([row for row in chosen if row["gpu"] == gpu])[:count]]
+    for gpu, facts in fit_kernels.GPUS.items():
+        values = shipped.parameters(gpu)
+        for dtype, word in score.GEMM_TABLES[gpu]:
+            chosen = [row for row in fit_kernels.gemm_rows(rows, facts, word) if row["held_out"]
+                      and min(int(row["m"]), int(row["n"]), int(row["k"])) >= score.LARGE_SHAPE
+                      and float(row["time_us"]) <= gemm.BURST_S * 1e6]
+            m, n, k, _ = gemm.shapes(chosen)
+            model = microseconds(shipped.gemm_seconds(values, dtype, m, n, k))
+            cast = microseconds(shipped.cast_seconds(values, dtype, m, k))
+            for row, model_us, cast_us in zip(chosen, model, cast):
+                yield dict(row, gpu=gpu, dtype=dtype, model_us=model_us, cast_us=cast_us)
 
 
 def attentions(rows):
@@ -47,10 +60,22 @@ def attentions(rows):
 
 
 def collectives(rows):
-    chosen = [row for row in rows if row["held_out"] and row["gpu"] == "H100" and row["n_nodes"] == "1"
-              and row["source"].startswith("NVIDIA aiconfigurator") and float(row["size_bytes"] or 0) > 4e6]
-    kinds = ("all_gather", "reduce_scatter", "all_reduce", "alltoall")
-    return [row for kind in kinds for row in by_digest([row for row in chosen if row["collective"] == kind])[:10]]
+    for gpu, facts in fit_collectives.GPUS.items():
+        values = shipped.parameters(gpu)
+        for kind in fit_collectives.KINDS:
+            for n in (2, 4, 8):
+                factor = fit_collectives.bus_factor(kind, n)
+                chosen = [row for row in fit_collectives.in_node_rows(rows, facts, kind, n) if row["held_out"]
+                          and float(row["size_bytes"]) * factor > fit_collectives.LARGE_BYTES]
+                bus = np.array([float(row["size_bytes"]) * factor for row in chosen])
+                model = microseconds(shipped.node_form(values, kind, n).seconds(bus))
+                yield from (dict(row, gpu=gpu, model_us=us) for row, us in zip(chosen, model))
+    chosen = [row for row in fit_collectives.across_rows(rows, "H100") if row["held_out"]]
+    bus, nodes, t = fit_collectives.across_columns(chosen)
+    model = shipped.all_reduce_across_seconds(shipped.parameters("h100-sxm"), bus, nodes)
+    for row, b, time, us in zip(chosen, bus, microseconds(t), microseconds(model)):
+        if b > fit_collectives.LARGE_BYTES:
+            yield dict(row, gpu="h100-sxm", time_us=time, model_us=us)
 
 
 def main():

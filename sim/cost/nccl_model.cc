@@ -1,10 +1,8 @@
 #include "sim/cost/nccl_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 
 #include <fmt/core.h>
 
@@ -46,6 +44,12 @@ std::size_t NodeKindOf(CollectiveKind kind) {
   return 0;
 }
 
+/// W over the size, of an all-reduce or of a gather, scatter or exchange.
+template <bool kReduces>
+double BusFactor(int num_ranks) {
+  return (kReduces ? 2.0 : 1.0) * (num_ranks - 1) / num_ranks;
+}
+
 /// W of nccl-tests.
 double BusBytes(CollectiveKind kind, double size, double n) {
   switch (kind) {
@@ -61,11 +65,6 @@ double BusBytes(CollectiveKind kind, double size, double n) {
 }
 
 }  // namespace
-
-double NcclModel::NodeForm::Time(double bus_bytes, double bandwidth_share) const {
-  return latency + bus_bytes / (bandwidth * bandwidth_share) +
-         ramp * std::pow(bus_bytes / kBytesPerMb, ramp_exponent);
-}
 
 NcclModel::NcclModel(const profiles::Profile& profile)
     : profile_name_(profile.name()),
@@ -89,50 +88,35 @@ NcclModel::NcclModel(const profiles::Profile& profile)
                   .efficiency = profile.Number("p2p.inter_node.nic_efficiency")},
       nvlink_bandwidth_(profile.Bandwidth("device.nvlink_bandwidth").value()),
       nic_bandwidth_(profile.Bandwidth("device.nic_bandwidth").value()),
+      use_switch_(profile.Number("collective.nvls.enabled") != 0),
       copy_latency_(profile.Value("copy.latency", "s")),
       copy_bandwidth_{profile.Value("copy.to_host.bandwidth", "B/s"),
                       profile.Value("copy.to_device.bandwidth", "B/s")} {
   static_assert(static_cast<int>(plan::CopyDirection::kToHost) == 0);
-  for (std::size_t i = 0; i < kNodeKinds.size(); ++i)
-    node_forms_[i] = ReadNodeForms(profile, kNodeKinds[i]);
-}
-
-NcclModel::NodeForms NcclModel::ReadNodeForms(const profiles::Profile& profile,
-                                              const std::string& kind) {
-  const std::string prefix = "collective.node." + kind + ".";
-  NodeForms forms;
-  for (const std::string& key : profile.KeysUnder(prefix)) {
-    const std::string_view rest = std::string_view(key).substr(prefix.size());
-    const std::size_t dot = rest.find('.');
-    if (dot == std::string_view::npos || rest.substr(dot) != ".bandwidth") continue;
-    int n = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + dot, n);
-    if (error != std::errc() || end != rest.data() + dot || n < 2) {
-      throw base::Error(
-          fmt::format("error: parameter {} does not name a number of ranks from 2", key));
-    }
-    const std::string form = prefix + std::to_string(n);
-    forms[n] = {.latency = profile.Value(form + ".latency", "s"),
-                .bandwidth = profile.Value(key, "B/s"),
-                .ramp = profile.Value(form + ".ramp", "s"),
-                .ramp_exponent = profile.Number(form + ".ramp_exponent"),
-                .in_switch = profile.Number(form + ".in_switch") != 0};
-    if (!(forms[n].bandwidth > 0))
-      throw base::Error(fmt::format("error: parameter {} must be positive", key));
+  for (std::size_t i = 0; i < kNodeKinds.size(); ++i) {
+    node_forms_[i] =
+        ReadNodeForms(profile, kNodeKinds[i], i == 0 ? BusFactor<true> : BusFactor<false>);
   }
-  if (forms.empty()) {
-    throw base::Error(
-        fmt::format("error: profile {} has no parameters {}<ranks>.*", profile.name(), prefix));
-  }
-  return forms;
 }
 
 const NcclModel::NodeForms& NcclModel::FormsOf(CollectiveKind kind) const {
   return node_forms_[NodeKindOf(kind)];
 }
 
+bool NcclModel::ReducesInSwitch(CollectiveKind kind, const GroupLocality& group) const {
+  if (kind != CollectiveKind::kAllReduce || group.num_nodes != 1) return false;
+  const NodeForms& forms = FormsOf(kind);
+  const auto above = forms.lower_bound(group.num_ranks);
+  return (above == forms.end() ? forms.rbegin()->second : above->second).in_switch;
+}
+
 double NcclModel::InNode(CollectiveKind kind, double size, const GroupLocality& group) const {
   if (kind == CollectiveKind::kRingExchange) return RingExchange(size, group);
+  if (ReducesInSwitch(kind, group) && !use_switch_) {
+    // A ring's two passes.
+    return InNode(CollectiveKind::kReduceScatter, size, group) +
+           InNode(CollectiveKind::kAllGather, size, group);
+  }
   const NodeForms& forms = FormsOf(kind);
   const int n = group.num_ranks;
   const double bus_bytes = BusBytes(kind, size, n);
@@ -196,13 +180,8 @@ double NcclModel::AcrossNodes(CollectiveKind kind, double size, const GroupLocal
 
 void NcclModel::CheckBound(CollectiveKind kind, base::Bytes size, const GroupLocality& group,
                            double time) const {
-  Reduction reduction = Reduction::kInGpus;
-  if (kind == CollectiveKind::kAllReduce && group.num_nodes == 1) {
-    const NodeForms& forms = FormsOf(kind);
-    const auto above = forms.lower_bound(group.num_ranks);
-    const NodeForm& form = above == forms.end() ? forms.rbegin()->second : above->second;
-    if (form.in_switch) reduction = Reduction::kInSwitch;
-  }
+  const Reduction reduction =
+      use_switch_ && ReducesInSwitch(kind, group) ? Reduction::kInSwitch : Reduction::kInGpus;
   const double bound = WireTime(WireBytesOf(kind, size, group, reduction), group).value();
   if (time < bound * (1 - kTolerance)) {
     throw base::Error(fmt::format(

@@ -7,6 +7,7 @@
 
 #include "profiles/profile.h"
 #include "sim/cost/collective_model.h"
+#include "sim/cost/node_form.h"
 #include "sim/cost/wire_model.h"
 
 namespace isthmus::sim {
@@ -17,9 +18,11 @@ namespace isthmus::sim {
 /// all-to-all; 2S(n-1)/n for all-reduce; S for broadcast and reduce. MB = 1e6
 /// bytes.
 ///
-/// One node, ranks n:   t = a + W/B + c·(W/1 MB)^g            by kind and n
+/// One node, ranks n:   NodeForm: t = a + W/B + c·(W/1 MB)^g  by kind and n
 ///   Between measured n (2, 4, 8) the times at equal W are interpolated
 ///   linearly in n; above the largest its form is taken with the larger W.
+///   With `collective.nvls.enabled` 0, a form of which the switch does the
+///   reduction is not used: an all-reduce is then reduce-scatter + all-gather.
 ///   Broadcast uses all-gather's form, reduce reduce-scatter's. B shrinks with
 ///   the slowest NVLink of the group.
 /// Several nodes N, q NICs used in a node, n ranks:
@@ -53,16 +56,6 @@ class NcclModel : public CollectiveModel {
                      const topology::Route& route) const override;
 
  private:
-  /// One measured form in a node.
-  struct NodeForm {
-    double latency = 0;
-    double bandwidth = 0;
-    double ramp = 0;
-    double ramp_exponent = 0;
-    bool in_switch = false;
-
-    double Time(double bus_bytes, double bandwidth_share) const;
-  };
   using NodeForms = std::map<int, NodeForm>;  // by number of ranks
 
   struct AcrossReduce {
@@ -85,8 +78,8 @@ class NcclModel : public CollectiveModel {
     double efficiency = 0;
   };
 
-  static NodeForms ReadNodeForms(const profiles::Profile& profile, const std::string& kind);
   const NodeForms& FormsOf(plan::CollectiveKind kind) const;
+  bool ReducesInSwitch(plan::CollectiveKind kind, const topology::GroupLocality& group) const;
   double InNode(plan::CollectiveKind kind, double size, const topology::GroupLocality& group) const;
   double AcrossNodes(plan::CollectiveKind kind, double size,
                      const topology::GroupLocality& group) const;
@@ -103,6 +96,7 @@ class NcclModel : public CollectiveModel {
   PointToPoint p2p_across_;
   double nvlink_bandwidth_ = 0;  // of the machines that the forms were fitted on
   double nic_bandwidth_ = 0;
+  bool use_switch_ = true;
   double copy_latency_ = 0;
   std::array<double, 2> copy_bandwidth_{};  // by CopyDirection
 };

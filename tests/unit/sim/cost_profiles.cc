@@ -62,12 +62,11 @@ topology::GroupLocality Group(int nodes, int per_node, double nvlink, double nic
 }  // namespace
 
 profiles::Profile With(const profiles::Profile& profile,
-                       const std::map<std::string, double>& values) {
+                       const std::map<std::string, double>& values, const std::string& unit) {
   profiles::ProfileBuilder changes("changes");
   for (const auto& [key, value] : values) {
-    const std::string unit = profile.has(key) ? profile.Get(key).unit : "1";
     changes.Set(key, {.value = value,
-                      .unit = unit,
+                      .unit = profile.has(key) ? profile.Get(key).unit : unit,
                       .mark = profiles::Mark::kAssumed,
                       .source = "test",
                       .residual = {},
@@ -148,6 +147,7 @@ profiles::Profile RoundProfile() {
       set(form + ".in_switch", kind == "all_reduce" && n == 8 ? 1 : 0, "1");
     }
   }
+  set("collective.nvls.enabled", 1, "1");
   set("collective.nodes.all_reduce.latency_per_doubling", 10e-6, "s");
   set("collective.nodes.all_reduce.bandwidth_2_nodes", 100e9, "B/s");
   set("collective.nodes.all_reduce.bandwidth", 80e9, "B/s");

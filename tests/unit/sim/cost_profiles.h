@@ -14,9 +14,9 @@ namespace isthmus::sim {
 /// and NVLink 1 TB/s and 100 GB/s; see the source.
 profiles::Profile RoundProfile();
 
-/// `profile` with some values replaced or added (unit kept, `1` for new ones).
+/// `profile` with some values replaced or added (unit kept, `unit` for new ones).
 profiles::Profile With(const profiles::Profile& profile,
-                       const std::map<std::string, double>& values);
+                       const std::map<std::string, double>& values, const std::string& unit = "1");
 
 /// scenarios/gpus/<gpu>.yaml with what it includes. Reads the one-line-per-parameter form that
 /// these files have; the real loader is scenarios'.

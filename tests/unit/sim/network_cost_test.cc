@@ -1,4 +1,6 @@
 // NcclModel and WireModel on round figures: NVLink 100 GB/s, NICs 10 GB/s (cost_profiles.cc).
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,6 +68,46 @@ TEST(NcclModel, BetweenMeasuredSizesOfAGroupTimesAreInterpolated) {
 TEST(NcclModel, ADegradedNvlinkStretchesTheRateOnly) {
   EXPECT_NEAR(Us(CollectiveKind::kAllGather, kSize, InOneNode(4, 50e9)),
               4 + 480 + 4 * std::sqrt(12.0), 1e-6);
+}
+
+TEST(NcclModel, MeasuredPointsReplaceTheFormBetweenThem) {
+  // All-gather of 8: W = 7/8 S. Points at S = 8 MB (W 7 MB): 100 us and S = 16 MB (14 MB): 400 us.
+  const profiles::Profile profile = With(RoundProfile(),
+                                         {{"collective.node.all_gather.8.at.8000000", 100e-6},
+                                          {"collective.node.all_gather.8.at.16000000", 400e-6}},
+                                         "s");
+  const NcclModel model(profile);
+  const auto us = [&](double megabytes) {
+    return model
+               .Time(CollectiveKind::kAllGather, base::Bytes(std::llround(megabytes * 1e6)),
+                     Node(8))
+               .value() *
+           1e6;
+  };
+  EXPECT_NEAR(us(8), 100, 1e-6);
+  EXPECT_NEAR(us(12), 250, 1e-6);  // half way
+  // Below, the form 8 + 20 W + 4 sqrt(W) holds as long as it is less than the point: W = 3.5 MB.
+  EXPECT_NEAR(us(4), 8 + 70 + 4 * std::sqrt(3.5), 1e-6);
+  EXPECT_NEAR(us(7.9), 100, 1e-6);  // 8 + 138 + ... is more
+  // Above, the form's growth from W = 14 to 28 MB.
+  EXPECT_NEAR(us(32), 400 + 280 + 4 * (std::sqrt(28.0) - std::sqrt(14.0)), 1e-6);
+}
+
+TEST(NcclModel, PointsThatFallWithTheSizeAreRefused) {
+  const profiles::Profile profile = With(RoundProfile(),
+                                         {{"collective.node.all_gather.8.at.8000000", 400e-6},
+                                          {"collective.node.all_gather.8.at.16000000", 100e-6}},
+                                         "s");
+  EXPECT_THROW(NcclModel{profile}, base::Error);
+}
+
+TEST(NcclModel, WithoutReductionInTheSwitchAnAllReduceIsARingsTwoPasses) {
+  const NcclModel model(With(RoundProfile(), {{"collective.nvls.enabled", 0}}));
+  const auto time = [&](CollectiveKind kind, int n) { return model.Time(kind, kSize, Node(n)); };
+  EXPECT_EQ(time(CollectiveKind::kAllReduce, 8),
+            time(CollectiveKind::kReduceScatter, 8) + time(CollectiveKind::kAllGather, 8));
+  EXPECT_EQ(time(CollectiveKind::kAllReduce, 4),
+            NcclModel(RoundProfile()).Time(CollectiveKind::kAllReduce, kSize, Node(4)));
 }
 
 TEST(NcclModel, NothingToDoTakesNoTime) {

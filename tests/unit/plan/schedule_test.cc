@@ -24,9 +24,9 @@ TEST(OneForwardOneBackward, RunsEachMicrobatchForwardThenBackwardOnce) {
       std::vector<int> forwards;
       std::vector<int> backwards;
       for (const PipelineCall& call : OneForwardOneBackward(depth, microbatches)) {
-        if (call.kind == Kind::kForward) forwards.push_back(call.microbatch);
+        if (call.kind == Kind::kForward) forwards.push_back(call.turn.microbatch);
         if (call.kind != Kind::kBackward) continue;
-        backwards.push_back(call.microbatch);
+        backwards.push_back(call.turn.microbatch);
         EXPECT_GE(forwards.size(), backwards.size());
       }
       std::vector<int> all;
@@ -53,10 +53,11 @@ TEST(OneForwardOneBackward, KeepsOneMoreThanItsWarmupInFlight) {
 }
 
 /// Microbatches that one member of the calls names, in order.
-std::vector<int> Named(const std::vector<PipelineCall>& calls, int PipelineCall::*member) {
+std::vector<int> Named(const std::vector<PipelineCall>& calls, Turn PipelineCall::*member) {
   std::vector<int> microbatches;
   for (const PipelineCall& call : calls) {
-    if (call.kind == Kind::kExchange && call.*member >= 0) microbatches.push_back(call.*member);
+    if (call.kind == Kind::kExchange && (call.*member).exists())
+      microbatches.push_back((call.*member).microbatch);
   }
   return microbatches;
 }
@@ -96,7 +97,7 @@ int Makespan(int stages, int microbatches) {
         const PipelineCall& call = calls[stage][next[stage]];
         if (call.kind == Kind::kExchange) continue;
         const bool forward = call.kind == Kind::kForward;
-        const auto microbatch = static_cast<std::size_t>(call.microbatch);
+        const auto microbatch = static_cast<std::size_t>(call.turn.microbatch);
         const bool is_first = forward ? stage == 0 : stage + 1 == calls.size();
         const std::size_t from = forward ? stage - 1 : stage + 1;
         const int ready = is_first ? 0 : done[forward ? 0 : 1][from][microbatch];

@@ -1,10 +1,12 @@
 #include <map>
+#include <optional>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "plan/build/placed_job.h"
 #include "plan/build/rank_emitter.h"
 #include "plan/program/program.h"
+#include "plan/schedule/interleaved.h"
 
 namespace isthmus::plan {
 namespace {
@@ -48,10 +50,23 @@ std::uint32_t InternByHash(std::map<std::uint64_t, std::uint32_t>& known, std::v
   return at->second;
 }
 
+/// Several chunks a rank are for the LLM where it is a pipeline by itself.
+void CheckChunks(const Job& job) {
+  for (std::size_t index = 0; index < job.modules.size(); ++index) {
+    const std::optional<Layout>& layout = job.modules[index].layout;
+    if (!layout || layout->vpp == 1) continue;
+    ISTHMUS_CHECK(
+        static_cast<int>(index) == job.decoder() && job.placement != Placement::kNonColocated &&
+            CanInterleave(layout->pp, layout->vpp, static_cast<int>(job.num_microbatches())),
+        "vpp {} of module {}", layout->vpp, job.modules[index].name);
+  }
+}
+
 void CheckJob(const Job& job) {
   ISTHMUS_CHECK(job.decoder() >= 0, "a job needs one decoder");
   ISTHMUS_CHECK(job.num_microbatches() > 0, "a job needs at least one microbatch");
   ISTHMUS_CHECK(job.num_ranks > 0 && job.num_steps > 0, "a job needs ranks and steps");
+  CheckChunks(job);
 }
 
 void FillPasses(const Job& job, Program& program) {

@@ -10,14 +10,23 @@ ModuleEmitter::ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job
       works_(works),
       job_(job),
       at_(at),
-      module_(job.modules[static_cast<std::size_t>(at.module)]),
-      contexts_(static_cast<std::size_t>(at.num_microbatches)) {
+      module_(job.modules[static_cast<std::size_t>(at.module)]) {
+  for (const StagePlan* plan : at.chunks) {
+    Chunk& chunk = chunks_.emplace_back();
+    chunk.plan = plan;
+    chunk.first_bucket = buckets_.size();
+    chunk.contexts.resize(static_cast<std::size_t>(at.num_microbatches));
+    for (const Bucket& bucket : plan->buckets) buckets_.push_back(&bucket);
+    trained_parameters_ += plan->trained_parameters;
+    frozen_parameters_ += plan->frozen_parameters;
+    replicated_parameters_ += plan->replicated_parameters;
+  }
   AddPersistentStorage();
 }
 
-bool ModuleEmitter::has_backward() const {
+bool ModuleEmitter::has_backward(int chunk) const {
   if (module_.settings.backward == BackwardMode::kAbsent) return false;
-  const std::vector<ForwardBlock>& blocks = at_.plan->plain;
+  const std::vector<ForwardBlock>& blocks = chunks_[static_cast<std::size_t>(chunk)].plan->plain;
   return std::any_of(blocks.begin(), blocks.end(),
                      [](const ForwardBlock& block) { return block.backward.back().active; });
 }
@@ -30,14 +39,17 @@ base::Bytes ModuleEmitter::input_bytes() const {
   return ActivationBytes(ShapeOf({.num_layers = 1}));
 }
 
-base::Bytes ModuleEmitter::output_bytes() const {
-  return ActivationBytes(ShapeOf(at_.plan->plain.back().block));
+base::Bytes ModuleEmitter::output_bytes(int chunk) const {
+  const StagePlan& plan = *chunks_[static_cast<std::size_t>(chunk)].plan;
+  return ActivationBytes(ShapeOf(plan.plain.back().block));
 }
 
-const std::vector<ForwardBlock>& ModuleEmitter::BlocksOf(int microbatch) const {
-  const bool first = microbatch == 0 && job_.optimizer.overlap_param_gather;
-  const bool last = microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
-  return first || last ? at_.plan->bucketed : at_.plan->plain;
+const std::vector<ForwardBlock>& ModuleEmitter::BlocksOf(const Turn& turn) const {
+  const bool first = turn.microbatch == 0 && job_.optimizer.overlap_param_gather;
+  const bool last =
+      turn.microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
+  const StagePlan& plan = *chunks_[static_cast<std::size_t>(turn.chunk)].plan;
+  return first || last ? plan.bucketed : plan.plain;
 }
 
 BlockShape ModuleEmitter::ShapeOf(const Block& block) const {
@@ -52,6 +64,17 @@ BlockShape ModuleEmitter::ShapeOf(const BackwardBlock& backward) const {
   shape.needs_input_gradient = backward.needs_input_gradient;
   shape.needs_weight_gradient = backward.needs_weight_gradient;
   return shape;
+}
+
+BlockShape ModuleEmitter::ShapeOfRank() const {
+  Block rank = chunks_.front().plan->whole;
+  for (std::size_t chunk = 1; chunk < chunks_.size(); ++chunk) {
+    const Block& whole = chunks_[chunk].plan->whole;
+    rank.num_layers += whole.num_layers;
+    rank.projector = rank.projector || whole.projector;
+    rank.head = rank.head || whole.head;
+  }
+  return ShapeOf(rank);
 }
 
 SlotKey ModuleEmitter::Key(std::uint16_t what, std::size_t block, std::uint32_t extra) const {
@@ -74,12 +97,13 @@ std::uint32_t Span(const Block& block, int first_layer) {
 }  // namespace
 
 Op ModuleEmitter::ComputeOp(const StepState& state, const BlockShape& shape, Action action,
-                            int microbatch, std::size_t block) {
+                            const Turn& turn, std::size_t block) {
   const std::uint32_t work = works_.Get(at_.module, shape, action);
   Op op{.kind = OpKind::kCompute, .detail = static_cast<std::uint8_t>(action)};
   op.lane = writer_.ComputeLane();
   op.module = static_cast<std::uint16_t>(at_.module);
-  op.microbatch = at_.first_microbatch < 0 ? -1 : microbatch;
+  op.microbatch = at_.first_microbatch < 0 ? -1 : turn.microbatch;
+  op.chunk = static_cast<std::uint16_t>(turn.chunk);
   op.step = static_cast<std::int16_t>(state.step);
   op.block = static_cast<std::uint16_t>(block);
   const AxisSet inner = works_.InnerAxes(work);
@@ -93,25 +117,31 @@ std::uint32_t ModuleEmitter::AxesGroup(AxisSet axes) {
                         .axes = axes});
 }
 
-Storage ModuleEmitter::ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch,
+Storage ModuleEmitter::ActivationStorage(ValueKind kind, MemoryCategory category, const Turn& turn,
                                          SizeId size) const {
   return {.kind = kind,
           .category = category,
           .module = static_cast<std::uint16_t>(at_.module),
-          .microbatch = at_.first_microbatch < 0 ? -1 : microbatch,
+          .chunk = static_cast<std::uint16_t>(turn.chunk),
+          .microbatch = at_.first_microbatch < 0 ? -1 : turn.microbatch,
           .size = size};
 }
 
-std::vector<ValueId> ModuleEmitter::Parameters(const std::vector<int>& storages) const {
+std::vector<ValueId> ModuleEmitter::Parameters(const Turn& turn,
+                                               const std::vector<int>& storages) const {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(turn.chunk)];
   std::vector<ValueId> values;
-  for (const int storage : storages)
-    values.push_back(parameters_[static_cast<std::size_t>(storage)]);
+  for (const int storage : storages) {
+    const bool frozen = storage == chunk.plan->frozen_storage();
+    values.push_back(parameters_[frozen ? chunk.frozen
+                                        : chunk.first_bucket + static_cast<std::size_t>(storage)]);
+  }
   return values;
 }
 
-void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch,
+void ModuleEmitter::SaveContexts(const ForwardBlock& forward, const Turn& turn,
                                  std::vector<ValueId>& produced) {
-  MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
+  MicrobatchContext& context = context_of(turn);
   const bool absent = module_.settings.backward == BackwardMode::kAbsent;
   for (const BackwardBlock& backward : forward.backward) {
     std::vector<ValueId>& saved = context.saved.emplace_back();
@@ -122,21 +152,21 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, int microbatch,
     const SlotKey key = Key(what, static_cast<std::size_t>(backward.block.num_layers),
                             Span(backward.block, backward.first_layer));
     const ValueKind kind = backward.recomputed ? ValueKind::kCheckpoint : ValueKind::kContext;
-    saved.push_back(writer_.AddValue(ActivationStorage(kind, MemoryCategory::kActivations,
-                                                       microbatch, writer_.Size(key, bytes))));
+    saved.push_back(writer_.AddValue(
+        ActivationStorage(kind, MemoryCategory::kActivations, turn, writer_.Size(key, bytes))));
     produced.push_back(saved.back());
     if (!backward.block.head) continue;
     const SizeId logits = writer_.Size(Key(kSlotLogits), LogitBytes(shape));
     context.logits = writer_.AddValue(
-        ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, microbatch, logits));
+        ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, turn, logits));
     produced.push_back(*context.logits);
   }
 }
 
-std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
+std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn,
                                               const std::vector<ValueId>& inputs) {
-  const std::vector<ForwardBlock>& blocks = BlocksOf(microbatch);
-  contexts_[static_cast<std::size_t>(microbatch)] = {};
+  const std::vector<ForwardBlock>& blocks = BlocksOf(turn);
+  context_of(turn) = {};
   std::vector<ValueId> flowing = inputs;
   std::optional<ValueId> output;
   for (std::size_t index = 0; index < blocks.size(); ++index) {
@@ -144,9 +174,9 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
     const BlockShape shape = ShapeOf(block.block);
     std::vector<ValueId> consumed = flowing;
     const bool waits_for_all =
-        index == 0 && microbatch == 0 && !job_.optimizer.overlap_param_gather;
+        index == 0 && turn == Turn{0, 0} && !job_.optimizer.overlap_param_gather;
     const std::vector<ValueId> parameters =
-        waits_for_all ? parameters_ : Parameters(block.parameters);
+        waits_for_all ? parameters_ : Parameters(turn, block.parameters);
     consumed.insert(consumed.end(), parameters.begin(), parameters.end());
     std::vector<ValueId> produced;
     output.reset();
@@ -158,11 +188,11 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
                        ActivationBytes(shape));
       output = writer_.AddValue(ActivationStorage(
           ValueKind::kActivation, leaves ? MemoryCategory::kBoundary : MemoryCategory::kActivations,
-          microbatch, size));
+          turn, size));
       produced.push_back(*output);
     }
-    SaveContexts(block, microbatch, produced);
-    Op op = ComputeOp(state, shape, Action::kForward, microbatch, index);
+    SaveContexts(block, turn, produced);
+    Op op = ComputeOp(state, shape, Action::kForward, turn, index);
     op.size = writer_.WorkSlot(Key(kSlotForward, static_cast<std::size_t>(block.block.num_layers),
                                    Span(block.block, block.first_layer)),
                                works_.Get(at_.module, shape, Action::kForward));
@@ -174,19 +204,19 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, int microbatch,
 }
 
 std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& block,
-                                         int microbatch, std::size_t index,
+                                         const Turn& turn, std::size_t index,
                                          std::vector<ValueId> consumed,
                                          std::vector<ValueId> produced) {
   const BlockShape shape = ShapeOf(block);
   const std::size_t layers = static_cast<std::size_t>(block.block.num_layers);
   const std::uint32_t span = Span(block.block, block.first_layer);
-  const std::vector<ValueId> parameters = Parameters(block.parameters);
-  std::vector<ValueId>& saved = contexts_[static_cast<std::size_t>(microbatch)].saved[index];
+  const std::vector<ValueId> parameters = Parameters(turn, block.parameters);
+  std::vector<ValueId>& saved = context_of(turn).saved[index];
   if (block.recomputed) {
     const SizeId size = writer_.Size(Key(kSlotContext, layers, span), ContextBytes(shape));
     const ValueId context = writer_.AddValue(
-        ActivationStorage(ValueKind::kContext, MemoryCategory::kActivations, microbatch, size));
-    Op op = ComputeOp(state, shape, Action::kRecompute, microbatch, index);
+        ActivationStorage(ValueKind::kContext, MemoryCategory::kActivations, turn, size));
+    Op op = ComputeOp(state, shape, Action::kRecompute, turn, index);
     op.size = writer_.WorkSlot(Key(kSlotRecompute, layers, span),
                                works_.Get(at_.module, shape, Action::kRecompute));
     std::vector<ValueId> read = saved;
@@ -200,30 +230,31 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
   consumed.insert(consumed.end(), parameters.begin(), parameters.end());
   if (block.needs_weight_gradient) {
     for (const int bucket : block.parameters) {
-      ValueId& gradient = gradients_[static_cast<std::size_t>(bucket)];
+      ValueId& gradient =
+          gradients_[chunk_of(turn).first_bucket + static_cast<std::size_t>(bucket)];
       consumed.push_back(gradient);
       gradient = writer_.NextVersion(gradient);
       produced.push_back(gradient);
     }
   }
-  Op op = ComputeOp(state, shape, Action::kBackward, microbatch, index);
+  Op op = ComputeOp(state, shape, Action::kBackward, turn, index);
   op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
                              works_.Get(at_.module, shape, Action::kBackward));
   return writer_.Add(op, consumed, produced);
 }
 
-void ModuleEmitter::Backward(StepState& state, int microbatch,
+void ModuleEmitter::Backward(StepState& state, const Turn& turn,
                              const std::vector<ValueId>& output_gradients,
                              const std::vector<ValueId>& accumulated,
                              const std::vector<ValueId>& input_gradients) {
-  if (!has_backward()) return;
+  if (!has_backward(turn.chunk)) return;
   std::vector<const BackwardBlock*> blocks;
-  for (const ForwardBlock& forward : BlocksOf(microbatch)) {
+  for (const ForwardBlock& forward : BlocksOf(turn)) {
     for (const BackwardBlock& backward : forward.backward) blocks.push_back(&backward);
   }
-  MicrobatchContext& context = contexts_[static_cast<std::size_t>(microbatch)];
+  MicrobatchContext& context = context_of(turn);
   const bool overlaps =
-      microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
+      turn.microbatch + 1 == at_.num_microbatches && job_.optimizer.overlap_grad_reduce;
   std::vector<ValueId> flowing = output_gradients;
   for (std::size_t index = blocks.size(); index-- > 0;) {
     const BackwardBlock& block = *blocks[index];
@@ -242,13 +273,14 @@ void ModuleEmitter::Backward(StepState& state, int microbatch,
                            Span(before.block, before.first_layer)),
                        ActivationBytes(ShapeOf(before.block)));
       produced.push_back(writer_.AddValue(
-          ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, microbatch, size)));
+          ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, turn, size)));
       flowing = produced;
     }
-    state.last_compute = AddBackward(state, block, microbatch, index, consumed, produced);
+    state.last_compute = AddBackward(state, block, turn, index, consumed, produced);
     if (!overlaps || !block.needs_weight_gradient) continue;
     for (auto bucket = block.finishes.rbegin(); bucket != block.finishes.rend(); ++bucket) {
-      ReduceBucket(state, *bucket, /*serial=*/false);
+      ReduceBucket(state, chunk_of(turn).first_bucket + static_cast<std::size_t>(*bucket),
+                   /*serial=*/false);
     }
   }
 }

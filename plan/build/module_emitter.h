@@ -8,6 +8,7 @@
 #include "plan/build/stage_plan.h"
 #include "plan/build/work_pool.h"
 #include "plan/program/program.h"
+#include "plan/schedule/pipeline_call.h"
 
 namespace isthmus::plan {
 
@@ -15,7 +16,7 @@ namespace isthmus::plan {
 struct StageOnRank {
   int module = 0;  // index into Job::modules
   int stage = 0;
-  const StagePlan* plan = nullptr;
+  std::vector<const StagePlan*> chunks;  // virtual stages of the rank, first layers first
   BlockShape shape;                   // tokens, tp, cp, span, projector of a microbatch (or window)
   int num_microbatches = 1;           // of this module: 1 for a colocated encoder
   std::int32_t first_microbatch = 0;  // -1: the module's one microbatch is the whole window
@@ -38,32 +39,35 @@ struct StepState {
 /// Writes the ops of one module's stage on one rank: parameter gathers, forward and backward
 /// blocks, gradient synchronisation, optimizer. Schedules call it in the order of their calls.
 ///
+/// Each chunk has its own buckets and microbatches; norm, clip and optimizer step are the rank's.
+/// A bucket is numbered through all chunks of the rank, first chunk first.
+///
 /// Lifetime: refers to the writer, pool and plan. Not thread-safe.
 class ModuleEmitter {
  public:
   ModuleEmitter(RoleWriter& writer, WorkPool& works, const Job& job, const StageOnRank& at);
 
   const StageOnRank& at() const { return at_; }
-  /// Whether any backward runs on this stage.
-  bool has_backward() const;
-  bool trained() const { return at_.plan->trained_parameters > 0; }
+  /// Whether any backward runs on this chunk.
+  bool has_backward(int chunk) const;
+  bool trained() const { return trained_parameters_ > 0; }
   /// Whether any stage is: all ranks of the module take part in its norm then.
   bool module_trained() const { return at_.module_trained; }
   /// Whether gradients come from the stages behind this one: the module's backward is real.
   bool has_backward_behind() const;
-  base::Bytes input_bytes() const;  // of the activation from the stage in front
-  base::Bytes output_bytes() const;
+  base::Bytes input_bytes() const;  // of the activation from the virtual stage in front
+  base::Bytes output_bytes(int chunk) const;
 
   /// All-gathers parameters, bucket by bucket, and zeroes main gradients.
   void BeginStep(StepState& state);
-  /// Forward of a microbatch. `inputs` are what the first block consumes. Returns the output, or
-  /// nothing for the stage that ends in the loss.
-  std::optional<ValueId> Forward(StepState& state, int microbatch,
+  /// Forward of a microbatch through a chunk. `inputs` are what the first block consumes. Returns
+  /// the output, or nothing for the chunk that ends in the loss.
+  std::optional<ValueId> Forward(StepState& state, const Turn& turn,
                                  const std::vector<ValueId>& inputs);
-  /// Backward of a microbatch. The last block (first in backward order) also consumes
-  /// `output_gradients`; the first block's op produces `input_gradients`, and consumes
+  /// Backward of a microbatch through a chunk. The last block (first in backward order) also
+  /// consumes `output_gradients`; the first block's op produces `input_gradients`, and consumes
   /// `accumulated` (earlier versions of those it accumulates into).
-  void Backward(StepState& state, int microbatch, const std::vector<ValueId>& output_gradients,
+  void Backward(StepState& state, const Turn& turn, const std::vector<ValueId>& output_gradients,
                 const std::vector<ValueId>& accumulated,
                 const std::vector<ValueId>& input_gradients);
   /// Reductions that were not overlapped, sums over tp, tied embeddings.
@@ -86,21 +90,34 @@ class ModuleEmitter {
     std::optional<ValueId> logits;
   };
 
-  const std::vector<ForwardBlock>& BlocksOf(int microbatch) const;
+  struct Chunk {
+    const StagePlan* plan = nullptr;
+    std::size_t first_bucket = 0;  // among all buckets of the rank
+    std::size_t frozen = 0;        // index into parameters_ of its frozen storage, if it has one
+    std::vector<MicrobatchContext> contexts;
+  };
+
+  Chunk& chunk_of(const Turn& turn) { return chunks_[static_cast<std::size_t>(turn.chunk)]; }
+  MicrobatchContext& context_of(const Turn& turn) {
+    return chunk_of(turn).contexts[static_cast<std::size_t>(turn.microbatch)];
+  }
+  const std::vector<ForwardBlock>& BlocksOf(const Turn& turn) const;
   BlockShape ShapeOf(const Block& block) const;
   /// With what the backward of the block computes and what its forward keeps for it.
   BlockShape ShapeOf(const BackwardBlock& backward) const;
-  Storage ActivationStorage(ValueKind kind, MemoryCategory category, int microbatch,
+  /// Layers of all chunks, and the ends that any of them has.
+  BlockShape ShapeOfRank() const;
+  Storage ActivationStorage(ValueKind kind, MemoryCategory category, const Turn& turn,
                             SizeId size) const;
-  Op ComputeOp(const StepState& state, const BlockShape& shape, Action action, int microbatch,
+  Op ComputeOp(const StepState& state, const BlockShape& shape, Action action, const Turn& turn,
                std::size_t block);
-  std::vector<ValueId> Parameters(const std::vector<int>& storages) const;
+  std::vector<ValueId> Parameters(const Turn& turn, const std::vector<int>& storages) const;
   void AddPersistentStorage();
-  void SaveContexts(const ForwardBlock& forward, int microbatch, std::vector<ValueId>& produced);
-  std::uint32_t AddBackward(StepState& state, const BackwardBlock& block, int microbatch,
+  void SaveContexts(const ForwardBlock& forward, const Turn& turn, std::vector<ValueId>& produced);
+  std::uint32_t AddBackward(StepState& state, const BackwardBlock& block, const Turn& turn,
                             std::size_t index, std::vector<ValueId> consumed,
                             std::vector<ValueId> produced);
-  void ReduceBucket(StepState& state, int bucket, bool serial);
+  void ReduceBucket(StepState& state, std::size_t bucket, bool serial);
   ValueId Communicate(StepState& state, CollectiveKind kind, AxisSet axes, Purpose purpose,
                       const SlotKey& key, base::Bytes bytes, ValueId value, int bucket,
                       bool serial);
@@ -118,11 +135,15 @@ class ModuleEmitter {
   const Job& job_;
   StageOnRank at_;
   const Module& module_;
-  std::vector<ValueId> parameters_;  // by storage: buckets, then frozen
-  std::vector<ValueId> gradients_;   // by bucket
-  std::vector<bool> reduced_;        // by bucket, in this step
+  std::vector<Chunk> chunks_;
+  std::vector<const Bucket*> buckets_;  // of all chunks
+  std::int64_t trained_parameters_ = 0;
+  std::int64_t frozen_parameters_ = 0;
+  std::int64_t replicated_parameters_ = 0;  // trained, replicated over tp
+  std::vector<ValueId> parameters_;         // by storage: buckets, then frozen ones
+  std::vector<ValueId> gradients_;          // by bucket
+  std::vector<bool> reduced_;               // by bucket, in this step
   std::optional<ValueId> optimizer_state_;
-  std::vector<MicrobatchContext> contexts_;
 };
 
 /// Names of sizes and works (SlotKey::what).

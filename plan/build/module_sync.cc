@@ -19,46 +19,52 @@ base::Bytes ModuleEmitter::GradientBytes(std::int64_t parameters) const {
 }
 
 void ModuleEmitter::AddPersistentStorage() {
-  const StagePlan& plan = *at_.plan;
-  const auto module = static_cast<std::uint16_t>(at_.module);
-  const auto add = [&](ValueKind kind, MemoryCategory category, int bucket, SizeId size) {
+  const auto add = [&](ValueKind kind, MemoryCategory category, std::size_t chunk, int bucket,
+                       SizeId size) {
     return writer_.AddValue({.kind = kind,
                              .category = category,
                              .persistent = true,
-                             .module = module,
+                             .module = static_cast<std::uint16_t>(at_.module),
+                             .chunk = static_cast<std::uint16_t>(chunk),
                              .bucket = bucket,
                              .size = size});
   };
-  for (std::size_t bucket = 0; bucket < plan.buckets.size(); ++bucket) {
-    const std::int64_t held = plan.buckets[bucket].parameters;
-    const int index = static_cast<int>(bucket);
-    parameters_.push_back(add(ValueKind::kParameter, MemoryCategory::kParameters, index,
-                              writer_.Size(Key(kSlotParameters, bucket), ParameterBytes(held))));
-    gradients_.push_back(add(ValueKind::kGradientBucket, MemoryCategory::kGradients, index,
-                             writer_.Size(Key(kSlotGradients, bucket), GradientBytes(held))));
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    for (std::size_t at = 0; at < chunks_[chunk].plan->buckets.size(); ++at) {
+      const std::size_t bucket = chunks_[chunk].first_bucket + at;
+      const std::int64_t held = buckets_[bucket]->parameters;
+      const int index = static_cast<int>(bucket);
+      parameters_.push_back(add(ValueKind::kParameter, MemoryCategory::kParameters, chunk, index,
+                                writer_.Size(Key(kSlotParameters, bucket), ParameterBytes(held))));
+      gradients_.push_back(add(ValueKind::kGradientBucket, MemoryCategory::kGradients, chunk, index,
+                               writer_.Size(Key(kSlotGradients, bucket), GradientBytes(held))));
+    }
   }
-  if (plan.frozen_parameters > 0) {
-    parameters_.push_back(add(ValueKind::kParameter, MemoryCategory::kParameters, -1,
-                              writer_.Size(Key(kSlotParameters, plan.buckets.size()),
-                                           ParameterBytes(plan.frozen_parameters))));
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    const std::int64_t frozen = chunks_[chunk].plan->frozen_parameters;
+    if (frozen == 0) continue;
+    chunks_[chunk].frozen = parameters_.size();
+    parameters_.push_back(
+        add(ValueKind::kParameter, MemoryCategory::kParameters, chunk, -1,
+            writer_.Size(Key(kSlotParameters, parameters_.size()), ParameterBytes(frozen))));
   }
-  reduced_.assign(plan.buckets.size(), false);
+  reduced_.assign(buckets_.size(), false);
   if (!trained()) return;
   // Adam: fp32 master weights and two moments, 12 B a parameter, over the shards. With fp32 working
   // weights there is no separate master copy.
   const std::int64_t per_parameter = module_.settings.precision == DType::kFp32 ? 8 : 12;
-  const std::int64_t owned = (plan.trained_parameters + shards() - 1) / shards();
+  const std::int64_t owned = (trained_parameters_ + shards() - 1) / shards();
   optimizer_state_ =
-      add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, -1,
+      add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, 0, -1,
           writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
-  BlockShape whole = ShapeOf(plan.whole);
+  BlockShape whole = ShapeOfRank();
   whole.needs_weight_gradient = !module_.settings.frozen;
   const base::Bytes placeholders = PlaceholderBytes(whole);
   if (module_.settings.backward == BackwardMode::kAbsent || placeholders.value() == 0) return;
   writer_.AddStorage({.kind = ValueKind::kGradientBucket,
                       .category = MemoryCategory::kPlaceholders,
                       .persistent = true,
-                      .module = module,
+                      .module = static_cast<std::uint16_t>(at_.module),
                       .size = writer_.Size(Key(kSlotPlaceholders), placeholders)});
 }
 
@@ -89,45 +95,45 @@ ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSe
 
 void ModuleEmitter::BeginStep(StepState& state) {
   if (!trained()) return;
-  const StagePlan& plan = *at_.plan;
-  for (std::size_t bucket = 0; bucket < plan.buckets.size() && shards() > 1; ++bucket) {
+  for (std::size_t bucket = 0; bucket < buckets_.size() && shards() > 1; ++bucket) {
     parameters_[bucket] =
         Communicate(state, CollectiveKind::kAllGather, kShardAxes, Purpose::kParameterGather,
-                    Key(kSlotGather, bucket), ParameterBytes(plan.buckets[bucket].parameters),
+                    Key(kSlotGather, bucket), ParameterBytes(buckets_[bucket]->parameters),
                     parameters_[bucket], static_cast<int>(bucket),
                     /*serial=*/!job_.optimizer.overlap_param_gather);
   }
   std::vector<ValueId> consumed = gradients_;
   for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
   AddOptimizerOp(state, OptimizerAction::kZero, consumed, gradients_);
-  reduced_.assign(plan.buckets.size(), false);
+  reduced_.assign(buckets_.size(), false);
 }
 
-void ModuleEmitter::ReduceBucket(StepState& state, int bucket, bool serial) {
-  const auto at = static_cast<std::size_t>(bucket);
-  if (reduced_[at]) return;
-  reduced_[at] = true;
-  const std::int64_t held = at_.plan->buckets[at].parameters;
+void ModuleEmitter::ReduceBucket(StepState& state, std::size_t bucket, bool serial) {
+  if (reduced_[bucket]) return;
+  reduced_[bucket] = true;
+  const std::int64_t held = buckets_[bucket]->parameters;
   if (shards() > 1) {
-    gradients_[at] = Communicate(state, CollectiveKind::kReduceScatter, kShardAxes,
-                                 Purpose::kGradientSync, Key(kSlotReduceScatter, at),
-                                 GradientBytes(held), gradients_[at], bucket, serial);
+    gradients_[bucket] =
+        Communicate(state, CollectiveKind::kReduceScatter, kShardAxes, Purpose::kGradientSync,
+                    Key(kSlotReduceScatter, bucket), GradientBytes(held), gradients_[bucket],
+                    static_cast<int>(bucket), serial);
   }
   if (at_.dp_replica > 1) {
     const std::int64_t owned = (held + shards() - 1) / shards();
-    gradients_[at] = Communicate(state, CollectiveKind::kAllReduce, kDpReplica,
-                                 Purpose::kGradientSync, Key(kSlotAllReduceReplicas, at),
-                                 GradientBytes(owned), gradients_[at], bucket, serial);
+    gradients_[bucket] =
+        Communicate(state, CollectiveKind::kAllReduce, kDpReplica, Purpose::kGradientSync,
+                    Key(kSlotAllReduceReplicas, bucket), GradientBytes(owned), gradients_[bucket],
+                    static_cast<int>(bucket), serial);
   }
 }
 
 void ModuleEmitter::SyncGradients(StepState& state) {
   if (!trained()) return;
-  for (int bucket = static_cast<int>(gradients_.size()) - 1; bucket >= 0; --bucket) {
+  for (std::size_t bucket = gradients_.size(); bucket-- > 0;) {
     ReduceBucket(state, bucket, /*serial=*/true);
   }
   const bool sums_replicated =
-      module_.settings.sequence_parallel && at_.tp > 1 && at_.plan->replicated_parameters > 0;
+      module_.settings.sequence_parallel && at_.tp > 1 && replicated_parameters_ > 0;
   const auto reduce_all = [&](const GroupRef& group, std::uint16_t slot, base::Bytes bytes) {
     Op op{.kind = OpKind::kCollective,
           .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
@@ -146,9 +152,10 @@ void ModuleEmitter::SyncGradients(StepState& state) {
   const auto module = static_cast<std::uint16_t>(at_.module);
   if (sums_replicated) {
     reduce_all({.kind = GroupRef::Kind::kAxes, .module = module, .axes = kTp},
-               kSlotReplicatedGradients, GradientBytes(at_.plan->replicated_parameters));
+               kSlotReplicatedGradients, GradientBytes(replicated_parameters_));
   }
-  if (at_.embedding_is_shared && (at_.plan->whole.stem || at_.plan->whole.head)) {
+  const Block ends = ShapeOfRank().block;
+  if (at_.embedding_is_shared && (ends.stem || ends.head)) {
     const Transformer& t = module_.transformer;
     const std::int64_t embedding = PaddedVocabulary(t.vocab_size, at_.tp) / at_.tp * t.hidden;
     reduce_all({.kind = GroupRef::Kind::kEmbedding, .module = module}, kSlotEmbeddingGradients,
@@ -159,7 +166,7 @@ void ModuleEmitter::SyncGradients(StepState& state) {
 std::uint32_t ModuleEmitter::AddOptimizerOp(StepState& state, OptimizerAction action,
                                             const std::vector<ValueId>& consumed,
                                             const std::vector<ValueId>& produced) {
-  const std::int64_t held = at_.plan->trained_parameters;
+  const std::int64_t held = trained_parameters_;
   const std::int64_t owned = (held + shards() - 1) / shards();
   Op op{.kind = OpKind::kOptimizer,
         .detail = static_cast<std::uint8_t>(action),
@@ -215,8 +222,8 @@ void ModuleEmitter::Offload(StepState& state, CopyDirection direction,
   op.lane = writer_.CopyLane(direction);
   op.module = static_cast<std::uint16_t>(at_.module);
   op.step = static_cast<std::int16_t>(state.step);
-  op.size = writer_.Size(Key(kSlotOffload), ParameterBytes(at_.plan->trained_parameters +
-                                                           at_.plan->frozen_parameters));
+  op.size =
+      writer_.Size(Key(kSlotOffload), ParameterBytes(trained_parameters_ + frozen_parameters_));
   std::vector<ValueId> consumed = parameters_;
   consumed.insert(consumed.end(), after.begin(), after.end());
   for (ValueId& parameter : parameters_) parameter = writer_.NextVersion(parameter);

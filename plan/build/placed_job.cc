@@ -15,11 +15,18 @@ const Module& ModuleOf(const Job& job, int module) {
   return job.modules[static_cast<std::size_t>(module)];
 }
 
-/// First layer of every stage, then the end.
+/// First layer of every virtual stage, then the end. Where two layers more would divide, the ends,
+/// which have embedding and head besides, have a layer less (modelling_runs §5: 126 = 8·16 − 2).
 std::vector<int> SplitLayers(int num_layers, int num_stages, const std::vector<int>& given) {
+  const bool short_ends =
+      num_stages > 1 && num_layers % num_stages != 0 && (num_layers + 2) % num_stages == 0;
   std::vector<int> first{0};
   for (int stage = 0; stage < num_stages; ++stage) {
-    const int even = num_layers / num_stages + (stage < num_layers % num_stages ? 1 : 0);
+    int even = num_layers / num_stages + (stage < num_layers % num_stages ? 1 : 0);
+    if (short_ends) {
+      const bool is_end = stage == 0 || stage + 1 == num_stages;
+      even = (num_layers + 2) / num_stages - (is_end ? 1 : 0);
+    }
     first.push_back(first.back() + (given.empty() ? even : given[static_cast<std::size_t>(stage)]));
   }
   ISTHMUS_CHECK(first.back() == num_layers, "stage layers sum to {}, module has {}", first.back(),
@@ -91,7 +98,9 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
   }
   const std::int64_t dp = std::int64_t{placed.grid.size(kDp)} * placed.grid.size(Axis::kCp);
   const bool overlaps = job.optimizer.overlap_grad_reduce || job.optimizer.overlap_param_gather;
-  if (overlaps && dp > 1) {
+  // Chunks behind the first are gathered and reduced beside compute anyway: one bucket, as Megatron
+  // has it.
+  if (overlaps && dp > 1 && stage < placed.grid.size(Axis::kPp)) {
     const std::int64_t given = job.optimizer.bucket_parameters;
     request.bucket_parameters =
         given > 0 ? given : std::max<std::int64_t>(40'000'000, 1'000'000 * dp);
@@ -157,8 +166,9 @@ bool PlacedJob::is_trained(int module) const {
                      [](const StagePlan& plan) { return plan.trained_parameters > 0; });
 }
 
-bool PlacedJob::needs_input_gradient(int module, int stage) const {
-  const StagePlan& plan = stages[static_cast<std::size_t>(module)][static_cast<std::size_t>(stage)];
+bool PlacedJob::needs_input_gradient(int module, int virtual_stage) const {
+  const StagePlan& plan =
+      stages[static_cast<std::size_t>(module)][static_cast<std::size_t>(virtual_stage)];
   return plan.plain.front().backward.front().needs_input_gradient;
 }
 
@@ -179,17 +189,24 @@ PlacedJob Place(const Job& job) {
                                                          : Grid(llm, instances).StageView(0);
     PlacedModule& entry = placed.modules.emplace_back(PlacedModule{.module = module, .grid = grid});
     const std::vector<int> given = module.layout ? module.layout->stage_layers : std::vector<int>{};
-    entry.first_layer = SplitLayers(module.transformer.num_layers, grid.size(Axis::kPp), given);
+    const int pp = grid.size(Axis::kPp);
+    const int num_chunks = module.layout ? module.layout->vpp : 1;
+    entry.first_layer = SplitLayers(module.transformer.num_layers, pp * num_chunks, given);
     placed.stages.push_back(PlanStages(job, static_cast<int>(index), entry));
-    for (const StagePlan& stage : placed.stages.back()) {
-      entry.rank_parameters.push_back(stage.trained_parameters + stage.frozen_parameters);
+    entry.rank_parameters.assign(static_cast<std::size_t>(pp), 0);
+    for (std::size_t stage = 0; stage < placed.stages.back().size(); ++stage) {
+      const StagePlan& plan = placed.stages.back()[stage];
+      entry.rank_parameters[stage % static_cast<std::size_t>(pp)] +=
+          plan.trained_parameters + plan.frozen_parameters;
     }
   }
   for (const Edge& edge : job.edges)
     placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
   for (std::size_t edge = 0; edge < placed.boundaries.size(); ++edge) CheckMessages(placed, edge);
   std::vector<int> num_stages;
-  for (const auto& stages : placed.stages) num_stages.push_back(static_cast<int>(stages.size()));
+  for (const PlacedModule& module : placed.modules) {
+    num_stages.push_back(module.grid.size(Axis::kPp));
+  }
   placed.warmup = WarmupDepths(num_stages, job.edges, job.schedule.warmup_rule);
   return placed;
 }

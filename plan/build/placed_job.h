@@ -15,17 +15,18 @@ namespace isthmus::plan {
 struct PlacedJob {
   const Job* job = nullptr;
   std::vector<PlacedModule> modules;
-  std::vector<std::vector<StagePlan>> stages;  // by module and stage
+  std::vector<std::vector<StagePlan>> stages;  // by module and virtual stage (chunk · pp + stage)
   std::vector<Boundary> boundaries;            // by edge
   std::vector<std::vector<int>> warmup;        // by module and stage: depth of the graph-aware 1F1B
 
+  /// Pipeline stages, of which each rank has one; its chunks are virtual ones.
   int num_stages(int module) const {
-    return static_cast<int>(stages[static_cast<std::size_t>(module)].size());
+    return modules[static_cast<std::size_t>(module)].grid.size(Axis::kPp);
   }
   /// Whether any stage of the module has trained parameters (a projector's count where it runs).
   bool is_trained(int module) const;
-  /// Whether a gradient crosses from `stage` to the stage (or module) in front of it.
-  bool needs_input_gradient(int module, int stage) const;
+  /// Whether a gradient crosses from a virtual stage to the one (or the module) in front of it.
+  bool needs_input_gradient(int module, int virtual_stage) const;
   /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is
   /// sent.
   bool edge_has_gradient(int edge) const;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "plan/schedule/interleaved.h"
+#include "plan/schedule/one_f_one_b.h"
 
 namespace isthmus::plan {
 
@@ -24,9 +26,15 @@ void RankEmitter::AddStations(base::Rank rank) {
     const bool window = job_.placement == Placement::kColocated && module != job_.decoder();
     const BlockShape shape = ShapeOnRank(placed_, module, rank);
     const int num_microbatches = window ? 1 : static_cast<int>(job_.num_microbatches());
+    const int num_chunks = placed.num_chunks();
+    std::vector<const StagePlan*> chunks;
+    for (int chunk = 0; chunk < num_chunks; ++chunk) {
+      chunks.push_back(
+          &placed_.stages[index][static_cast<std::size_t>(chunk * num_stages + stage)]);
+    }
     const StageOnRank at{.module = module,
                          .stage = stage,
-                         .plan = &placed_.stages[index][static_cast<std::size_t>(stage)],
+                         .chunks = std::move(chunks),
                          .shape = shape,
                          .num_microbatches = num_microbatches,
                          .first_microbatch = window ? -1 : 0,
@@ -37,15 +45,14 @@ void RankEmitter::AddStations(base::Rank rank) {
                          .module_trained = placed_.is_trained(module),
                          .embedding_is_shared = placed.module.transformer.tied_embeddings &&
                                                 num_stages > 1 && !placed.module.settings.frozen};
-    const auto count = static_cast<std::size_t>(num_microbatches);
-    stations_.push_back({.module = module,
-                         .stage = stage,
-                         .num_stages = num_stages,
-                         .emitter = ModuleEmitter(writer_, works_, job_, at),
-                         .inputs = std::vector<std::vector<ValueId>>(count),
-                         .outputs = std::vector<std::optional<ValueId>>(count),
-                         .output_gradients = std::vector<std::vector<ValueId>>(count),
-                         .input_gradients = std::vector<std::vector<ValueId>>(count)});
+    stations_.push_back(
+        {.module = module,
+         .stage = stage,
+         .num_stages = num_stages,
+         .num_chunks = num_chunks,
+         .emitter = ModuleEmitter(writer_, works_, job_, at),
+         .waiting = {static_cast<std::size_t>(num_chunks),
+                     std::vector<Waiting>(static_cast<std::size_t>(num_microbatches))}});
   }
 }
 
@@ -57,10 +64,9 @@ RankEmitter::Station* RankEmitter::StationOf(int module) {
 }
 
 void RankEmitter::Station::Clear() {
-  for (auto* lists : {&inputs, &output_gradients, &input_gradients}) {
-    for (std::vector<ValueId>& values : *lists) values.clear();
+  for (std::vector<Waiting>& chunk : waiting) {
+    for (Waiting& turn : chunk) turn = {};
   }
-  for (std::optional<ValueId>& output : outputs) output.reset();
 }
 
 std::string RankEmitter::RoleName() const {
@@ -108,26 +114,35 @@ EmittedRank RankEmitter::Emit() {
 
 void RankEmitter::EmitHomogeneousStep() {
   Station& llm = *StationOf(job_.decoder());
-  RunPipeline(llm, llm.num_stages - 1 - llm.stage);
+  RunPipeline(llm, LlmCalls(llm));
+}
+
+std::vector<PipelineCall> RankEmitter::LlmCalls(const Station& llm) const {
+  return InterleavedOneForwardOneBackward(
+      {.stage = llm.stage, .num_stages = llm.num_stages, .num_chunks = llm.num_chunks},
+      static_cast<int>(job_.num_microbatches()));
 }
 
 void RankEmitter::EmitNonColocatedStep() {
   ISTHMUS_CHECK(stations_.size() == 1, "rank {} holds {} modules of a non-colocated job",
                 rank_.value(), stations_.size());
   Station& station = stations_.front();
-  RunPipeline(station, placed_.warmup[static_cast<std::size_t>(station.module)]
-                                     [static_cast<std::size_t>(station.stage)]);
+  const int warmup_depth = placed_.warmup[static_cast<std::size_t>(station.module)]
+                                         [static_cast<std::size_t>(station.stage)];
+  RunPipeline(station,
+              OneForwardOneBackward(warmup_depth, static_cast<int>(job_.num_microbatches())));
 }
 
 void RankEmitter::EmitThreePhaseStep() {
+  constexpr Turn kWindow{.microbatch = 0};  // the one turn of an encoder
   // Phase 1: every encoder over the whole window, while its collectives have all its ranks at hand.
   for (std::size_t edge = 0; edge < job_.edges.size(); ++edge) {
     Station& encoder = *StationOf(job_.edges[edge].from);
-    RunExchange(encoder, {.receive_forward = 0});
-    Forward(encoder, 0);
-    RunExchange(encoder, {.send_forward = 0});
+    RunExchange(encoder, {.receive_forward = kWindow});
+    Forward(encoder, kWindow);
+    RunExchange(encoder, {.send_forward = kWindow});
     std::vector<ValueId> held;
-    if (encoder.stage + 1 == encoder.num_stages) held.push_back(*encoder.outputs[0]);
+    if (encoder.ends_module(kWindow)) held.push_back(*encoder.at(kWindow).output);
     window_[static_cast<int>(edge)] =
         RunBoundarySteps(static_cast<int>(edge), Way::kForward, held, -1);
     window_gradient_[static_cast<int>(edge)].reset();
@@ -137,7 +152,7 @@ void RankEmitter::EmitThreePhaseStep() {
   }
   // Phase 2: the LLM's 1F1B on detached tensors.
   Station& llm = *StationOf(job_.decoder());
-  RunPipeline(llm, llm.num_stages - 1 - llm.stage);
+  RunPipeline(llm, LlmCalls(llm));
   // Phase 3: encoder backward, once.
   for (std::size_t index = job_.edges.size(); index-- > 0;) {
     const int edge = static_cast<int>(index);
@@ -146,57 +161,59 @@ void RankEmitter::EmitThreePhaseStep() {
     std::vector<ValueId> held;
     if (window_gradient_[edge]) held.push_back(*window_gradient_[edge]);
     const std::vector<ValueId> gradient = RunBoundarySteps(edge, Way::kBackward, held, -1);
-    if (encoder.stage + 1 == encoder.num_stages) encoder.output_gradients[0] = gradient;
-    RunExchange(encoder, {.receive_backward = 0});
-    Backward(encoder, 0);
-    RunExchange(encoder, {.send_backward = 0});
+    if (encoder.ends_module(kWindow)) encoder.at(kWindow).output_gradients = gradient;
+    RunExchange(encoder, {.receive_backward = kWindow});
+    Backward(encoder, kWindow);
+    RunExchange(encoder, {.send_backward = kWindow});
   }
 }
 
-void RankEmitter::RunPipeline(Station& station, int warmup_depth) {
-  const int num_microbatches = static_cast<int>(job_.num_microbatches());
-  const std::vector<PipelineCall> calls = OneForwardOneBackward(warmup_depth, num_microbatches);
+void RankEmitter::RunPipeline(Station& station, const std::vector<PipelineCall>& calls) {
+  std::int64_t forwards_left = job_.num_microbatches() * station.num_chunks;
   for (const PipelineCall& call : calls) {
     switch (call.kind) {
       case PipelineCall::Kind::kExchange:
         RunExchange(station, call);
         break;
       case PipelineCall::Kind::kForward:
-        Forward(station, call.microbatch);
+        Forward(station, call.turn);
+        turn_end_ = LastProduced();
+        if (--forwards_left == 0) ReloadEncoders();
         break;
       case PipelineCall::Kind::kBackward:
-        Backward(station, call.microbatch);
+        Backward(station, call.turn);
+        turn_end_ = LastProduced();
         break;
     }
-    const bool last_forward =
-        call.kind == PipelineCall::Kind::kForward && call.microbatch + 1 == num_microbatches;
-    if (!last_forward || job_.placement != Placement::kColocated) continue;
-    // Cooldown begins: parameters that went to the host come back beside it.
-    for (Station& other : stations_) {
-      const bool offloaded =
-          job_.modules[static_cast<std::size_t>(other.module)].settings.offload_parameters;
-      if (offloaded && other.module != station.module) {
-        other.emitter.Offload(state_, CopyDirection::kToDevice, LastProduced());
-      }
+  }
+  turn_end_.clear();
+}
+
+// When cool-down begins, parameters that went to the host come back beside it.
+void RankEmitter::ReloadEncoders() {
+  if (job_.placement != Placement::kColocated) return;
+  for (Station& station : stations_) {
+    const Module& module = job_.modules[static_cast<std::size_t>(station.module)];
+    if (module.settings.offload_parameters) {
+      station.emitter.Offload(state_, CopyDirection::kToDevice, LastProduced());
     }
   }
 }
 
-void RankEmitter::Forward(Station& station, int microbatch) {
-  const auto at = static_cast<std::size_t>(microbatch);
-  std::vector<ValueId> inputs = station.inputs[at];
-  const bool first_llm_stage = station.module == job_.decoder() && station.stage == 0;
-  for (std::size_t edge = 0; first_llm_stage && edge < job_.edges.size(); ++edge) {
+void RankEmitter::Forward(Station& station, const Turn& turn) {
+  std::vector<ValueId> inputs = station.at(turn).inputs;
+  const bool takes_edges = station.module == job_.decoder() && station.starts_module(turn);
+  for (std::size_t edge = 0; takes_edges && edge < job_.edges.size(); ++edge) {
     if (job_.placement == Placement::kHomogeneous) {
       Station& encoder = *StationOf(job_.edges[edge].from);
-      Forward(encoder, microbatch);
-      inputs.push_back(*encoder.outputs[at]);
+      Forward(encoder, turn);
+      inputs.push_back(*encoder.at(turn).output);
     } else if (job_.placement == Placement::kColocated) {
       const std::vector<ValueId>& window = window_[static_cast<int>(edge)];
       inputs.insert(inputs.end(), window.begin(), window.end());
     }
   }
-  station.outputs[at] = station.emitter.Forward(state_, microbatch, inputs);
+  station.at(turn).output = station.emitter.Forward(state_, turn, inputs);
 }
 
 std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
@@ -227,35 +244,37 @@ std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
   return gradients;
 }
 
-void RankEmitter::Backward(Station& station, int microbatch) {
-  const auto at = static_cast<std::size_t>(microbatch);
-  const bool decoder = station.module == job_.decoder();
+void RankEmitter::Backward(Station& station, const Turn& turn) {
+  const bool takes_edges = station.module == job_.decoder() && station.starts_module(turn);
   std::vector<ValueId> accumulated;
   std::vector<ValueId> produced;
-  if (decoder && station.stage == 0) {
+  if (takes_edges) {
     for (auto& [edge, gradient] : window_gradient_) {
       if (gradient) accumulated.push_back(*gradient);
     }
-    produced = NewBoundaryGradients(microbatch);
-  } else if (station.stage > 0 && placed_.needs_input_gradient(station.module, station.stage) &&
-             station.emitter.has_backward()) {
+    produced = NewBoundaryGradients(turn.microbatch);
+  } else if (!station.starts_module(turn) &&
+             placed_.needs_input_gradient(station.module, station.virtual_stage(turn)) &&
+             station.emitter.has_backward(turn.chunk)) {
     const SlotKey key{
         .what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = 1};
     produced.push_back(
         writer_.AddValue({.kind = ValueKind::kGradient,
                           .module = static_cast<std::uint16_t>(station.module),
-                          .microbatch = microbatch,
+                          .chunk = static_cast<std::uint16_t>(turn.chunk),
+                          .microbatch = turn.microbatch,
                           .size = writer_.Size(key, station.emitter.input_bytes())}));
   }
-  station.emitter.Backward(state_, microbatch, station.output_gradients[at], accumulated, produced);
-  station.input_gradients[at] = produced;
-  if (!decoder || station.stage > 0 || job_.placement != Placement::kHomogeneous) return;
+  Waiting& here = station.at(turn);
+  station.emitter.Backward(state_, turn, here.output_gradients, accumulated, produced);
+  here.input_gradients = produced;
+  if (!takes_edges || job_.placement != Placement::kHomogeneous) return;
   std::size_t next = produced.size();
   for (std::size_t index = job_.edges.size(); index-- > 0;) {
     if (!placed_.edge_has_gradient(static_cast<int>(index))) continue;
     Station& encoder = *StationOf(job_.edges[index].from);
-    encoder.output_gradients[at] = {produced[--next]};
-    Backward(encoder, microbatch);
+    encoder.at(turn).output_gradients = {produced[--next]};
+    Backward(encoder, turn);
   }
 }
 

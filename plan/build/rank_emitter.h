@@ -8,7 +8,7 @@
 
 #include "plan/build/module_emitter.h"
 #include "plan/build/placed_job.h"
-#include "plan/schedule/one_f_one_b.h"
+#include "plan/schedule/pipeline_call.h"
 
 namespace isthmus::plan {
 
@@ -29,17 +29,31 @@ class RankEmitter {
   EmittedRank Emit();
 
  private:
-  /// A module's stage on this rank and the tensors that wait between its calls, by microbatch.
+  /// The tensors of one turn that wait between calls.
+  struct Waiting {
+    std::vector<ValueId> inputs;  // activations received or handed over
+    std::optional<ValueId> output;
+    std::vector<ValueId> output_gradients;
+    std::vector<ValueId> input_gradients;  // for the virtual stage in front
+  };
+  /// A module's stage on this rank.
   struct Station {
     int module = 0;
     int stage = 0;
     int num_stages = 1;
+    int num_chunks = 1;
     ModuleEmitter emitter;
-    std::vector<std::vector<ValueId>> inputs;  // activations received or handed over
-    std::vector<std::optional<ValueId>> outputs;
-    std::vector<std::vector<ValueId>> output_gradients;
-    std::vector<std::vector<ValueId>> input_gradients;  // for the stage in front
+    std::vector<std::vector<Waiting>> waiting;  // by chunk and microbatch
 
+    int virtual_stage(const Turn& turn) const { return turn.chunk * num_stages + stage; }
+    bool starts_module(const Turn& turn) const { return virtual_stage(turn) == 0; }
+    bool ends_module(const Turn& turn) const {
+      return virtual_stage(turn) + 1 == num_stages * num_chunks;
+    }
+    Waiting& at(const Turn& turn) {
+      return waiting[static_cast<std::size_t>(turn.chunk)]
+                    [static_cast<std::size_t>(turn.microbatch)];
+    }
     /// Nothing flows from one step to the next but parameters and optimizer state.
     void Clear();
   };
@@ -50,7 +64,7 @@ class RankEmitter {
     std::vector<ValueId> consumed;
     std::vector<ValueId> produced;
     Purpose purpose = Purpose::kPipeline;
-    int microbatch = -1;
+    Turn turn = {};
     std::uint16_t module = 0;
   };
   enum class Way { kForward, kBackward };
@@ -64,9 +78,12 @@ class RankEmitter {
   void EmitThreePhaseStep();
   void EmitNonColocatedStep();
   void FinishStep();
-  void RunPipeline(Station& station, int warmup_depth);
-  void Forward(Station& station, int microbatch);
-  void Backward(Station& station, int microbatch);
+  void RunPipeline(Station& station, const std::vector<PipelineCall>& calls);
+  /// The LLM's schedule where its stages are all there is in its pipeline.
+  std::vector<PipelineCall> LlmCalls(const Station& llm) const;
+  void ReloadEncoders();
+  void Forward(Station& station, const Turn& turn);
+  void Backward(Station& station, const Turn& turn);
   /// One gradient per edge into the LLM's first stage, in edge order.
   std::vector<ValueId> NewBoundaryGradients(int microbatch);
   std::vector<ValueId> LastProduced() const;
@@ -74,9 +91,9 @@ class RankEmitter {
   // rank_exchange.cc: pipeline and leader-to-leader transfers.
   void RunExchange(Station& station, const PipelineCall& call);
   void Post(const Exchange& exchange);
-  void SendToStage(Station& station, Exchange& exchange, Way way, int microbatch);
-  void ReceiveFromStage(Station& station, Exchange& exchange, Way way, int microbatch);
-  void SendOverEdge(Station& station, Exchange& exchange, int edge, Way way, int microbatch);
+  void SendToStage(Station& station, Exchange& exchange, Way way, const Turn& turn);
+  void ReceiveFromStage(Station& station, Exchange& exchange, Way way, const Turn& turn);
+  void SendOverEdge(Station& station, Exchange& exchange, int edge, Way way, const Turn& turn);
   void ReceiveOverEdge(Exchange& exchange, int edge, Way way, int microbatch,
                        std::vector<ValueId>& received);
   std::vector<int> EdgesOf(const Station& station, Way way) const;
@@ -100,6 +117,9 @@ class RankEmitter {
   RoleWriter writer_;
   std::vector<Station> stations_;
   StepState state_;
+  /// What the pipeline's last forward or backward made: an exchange that only receives is not
+  /// launched before it.
+  std::vector<ValueId> turn_end_;
   std::map<int, std::vector<ValueId>> window_;             // by edge: the window tensor, LLM side
   std::map<int, std::optional<ValueId>> window_gradient_;  // by edge: its gradient so far
 };

@@ -37,13 +37,13 @@ std::uint16_t RankEmitter::BoundaryPeerIndex(const RankBoundary& here, Way way, 
   return static_cast<std::uint16_t>(index);
 }
 
-void RankEmitter::SendToStage(Station& station, Exchange& exchange, Way way, int microbatch) {
-  const auto at = static_cast<std::size_t>(microbatch);
+void RankEmitter::SendToStage(Station& station, Exchange& exchange, Way way, const Turn& turn) {
   const bool forward = way == Way::kForward;
-  const bool exists = forward ? station.stage + 1 < station.num_stages
-                              : station.stage > 0 && !station.input_gradients[at].empty();
+  const Waiting& here = station.at(turn);
+  const bool exists = forward ? !station.ends_module(turn)
+                              : !station.starts_module(turn) && !here.input_gradients.empty();
   if (!exists) return;
-  const ValueId value = forward ? *station.outputs[at] : station.input_gradients[at].front();
+  const ValueId value = forward ? *here.output : here.input_gradients.front();
   const Role& role = writer_.role();
   exchange.sends.push_back(
       {.sends = true,
@@ -55,24 +55,26 @@ void RankEmitter::SendToStage(Station& station, Exchange& exchange, Way way, int
   exchange.consumed.push_back(value);
 }
 
-void RankEmitter::ReceiveFromStage(Station& station, Exchange& exchange, Way way, int microbatch) {
-  const auto at = static_cast<std::size_t>(microbatch);
+void RankEmitter::ReceiveFromStage(Station& station, Exchange& exchange, Way way,
+                                   const Turn& turn) {
   const bool forward = way == Way::kForward;
-  const bool exists = forward ? station.stage > 0
-                              : station.stage + 1 < station.num_stages &&
-                                    station.emitter.has_backward_behind() &&
-                                    placed_.needs_input_gradient(station.module, station.stage + 1);
+  const bool exists =
+      forward ? !station.starts_module(turn)
+              : !station.ends_module(turn) && station.emitter.has_backward_behind() &&
+                    placed_.needs_input_gradient(station.module, station.virtual_stage(turn) + 1);
   if (!exists) return;
   const SlotKey key{.what = kSlotShape,
                     .module = static_cast<std::uint16_t>(station.module),
+                    .chunk = static_cast<std::uint16_t>(turn.chunk),
                     .extra = forward ? 2U : 3U};
   const base::Bytes bytes =
-      forward ? station.emitter.input_bytes() : station.emitter.output_bytes();
+      forward ? station.emitter.input_bytes() : station.emitter.output_bytes(turn.chunk);
   const SizeId size = writer_.Size(key, bytes);
   const ValueId value =
       writer_.AddValue({.kind = forward ? ValueKind::kActivation : ValueKind::kGradient,
                         .module = static_cast<std::uint16_t>(station.module),
-                        .microbatch = microbatch,
+                        .chunk = static_cast<std::uint16_t>(turn.chunk),
+                        .microbatch = turn.microbatch,
                         .size = size});
   exchange.receives.push_back(
       {.sends = false,
@@ -82,24 +84,24 @@ void RankEmitter::ReceiveFromStage(Station& station, Exchange& exchange, Way way
        .value = value,
        .size = size});
   exchange.produced.push_back(value);
-  (forward ? station.inputs : station.output_gradients)[at] = {value};
+  Waiting& here = station.at(turn);
+  (forward ? here.inputs : here.output_gradients) = {value};
 }
 
 void RankEmitter::SendOverEdge(Station& station, Exchange& exchange, int edge, Way way,
-                               int microbatch) {
-  const auto at = static_cast<std::size_t>(microbatch);
+                               const Turn& turn) {
   const bool forward = way == Way::kForward;
   if (!forward && !placed_.edge_has_gradient(edge)) return;
   std::vector<ValueId> held;
   if (forward) {
-    held.push_back(*station.outputs[at]);
+    held.push_back(*station.at(turn).output);
   } else {
     // Gradients come in edge order, of the edges that have one.
     std::size_t index = 0;
     for (int other = 0; other < edge; ++other) index += placed_.edge_has_gradient(other) ? 1U : 0U;
-    held.push_back(station.input_gradients[at][index]);
+    held.push_back(station.at(turn).input_gradients[index]);
   }
-  held = RunBoundarySteps(edge, way, held, microbatch);
+  held = RunBoundarySteps(edge, way, held, turn.microbatch);
   const RankBoundary& here = BoundaryOf(edge);
   const auto& messages = forward ? here.sends_forward : here.sends_backward;
   for (std::size_t index = 0; index < messages.size(); ++index) {
@@ -150,42 +152,44 @@ void RankEmitter::RunExchange(Station& station, const PipelineCall& call) {
   exchange.module = static_cast<std::uint16_t>(station.module);
   std::map<int, std::vector<ValueId>> arrived_forward;
   std::map<int, std::vector<ValueId>> arrived_backward;
-  if (call.send_forward >= 0) {
+  if (call.send_forward.exists()) {
     SendToStage(station, exchange, Way::kForward, call.send_forward);
     for (const int edge : EdgesOf(station, Way::kForward)) {
       SendOverEdge(station, exchange, edge, Way::kForward, call.send_forward);
     }
   }
-  if (call.send_backward >= 0) {
+  if (call.send_backward.exists()) {
     SendToStage(station, exchange, Way::kBackward, call.send_backward);
     for (const int edge : EdgesOf(station, Way::kBackward)) {
       SendOverEdge(station, exchange, edge, Way::kBackward, call.send_backward);
     }
   }
-  if (call.receive_forward >= 0) {
+  if (call.receive_forward.exists()) {
     ReceiveFromStage(station, exchange, Way::kForward, call.receive_forward);
     for (const int edge : EdgesOf(station, Way::kBackward)) {
-      ReceiveOverEdge(exchange, edge, Way::kForward, call.receive_forward, arrived_forward[edge]);
+      ReceiveOverEdge(exchange, edge, Way::kForward, call.receive_forward.microbatch,
+                      arrived_forward[edge]);
     }
   }
-  if (call.receive_backward >= 0) {
+  if (call.receive_backward.exists()) {
     ReceiveFromStage(station, exchange, Way::kBackward, call.receive_backward);
     for (const int edge : EdgesOf(station, Way::kForward)) {
-      ReceiveOverEdge(exchange, edge, Way::kBackward, call.receive_backward,
+      ReceiveOverEdge(exchange, edge, Way::kBackward, call.receive_backward.microbatch,
                       arrived_backward[edge]);
     }
   }
-  exchange.microbatch = std::max(
-      {call.send_forward, call.receive_forward, call.send_backward, call.receive_backward});
+  exchange.turn =
+      std::max({call.send_forward, call.receive_forward, call.send_backward, call.receive_backward},
+               [](const Turn& a, const Turn& b) { return a.microbatch < b.microbatch; });
   Post(exchange);
   for (auto& [edge, pieces] : arrived_forward) {
-    Append(station.inputs[static_cast<std::size_t>(call.receive_forward)],
-           RunBoundarySteps(edge, Way::kForward, pieces, call.receive_forward));
+    Append(station.at(call.receive_forward).inputs,
+           RunBoundarySteps(edge, Way::kForward, pieces, call.receive_forward.microbatch));
   }
   for (auto& [edge, pieces] : arrived_backward) {
     if (!placed_.edge_has_gradient(edge)) continue;
-    Append(station.output_gradients[static_cast<std::size_t>(call.receive_backward)],
-           RunBoundarySteps(edge, Way::kBackward, pieces, call.receive_backward));
+    Append(station.at(call.receive_backward).output_gradients,
+           RunBoundarySteps(edge, Way::kBackward, pieces, call.receive_backward.microbatch));
   }
 }
 
@@ -196,8 +200,14 @@ void RankEmitter::Post(const Exchange& exchange) {
   Op op{.kind = OpKind::kP2P, .purpose = exchange.purpose};
   op.lane = writer_.P2PLane();
   op.module = exchange.module;
-  op.microbatch = exchange.microbatch;
+  op.microbatch = exchange.turn.microbatch;
+  op.chunk = static_cast<std::uint16_t>(exchange.turn.chunk);
   op.step = static_cast<std::int16_t>(state_.step);
+  std::vector<ValueId> consumed = exchange.consumed;
+  // The host asks for what comes next when it has launched the forward or backward before.
+  for (const ValueId value : exchange.sends.empty() ? turn_end_ : std::vector<ValueId>{}) {
+    if (writer_.Newest(value) == value) consumed.push_back(value);
+  }
   if (job_.schedule.protocol == MessageProtocol::kShapeThenPayload) {
     // Two blocking exchanges per call: shapes (three int64) both ways, then the tensors.
     std::vector<Transfer> shapes = transfers;
@@ -211,9 +221,9 @@ void RankEmitter::Post(const Exchange& exchange) {
       shape_values.push_back(shape.value);
     }
     op.flags = kBlocksHost;
-    writer_.Add(op, exchange.consumed, shape_values, shapes);
+    writer_.Add(op, consumed, shape_values, shapes);
   }
-  writer_.Add(op, exchange.consumed, exchange.produced, transfers);
+  writer_.Add(op, consumed, exchange.produced, transfers);
 }
 
 }  // namespace isthmus::plan

@@ -17,13 +17,14 @@ struct Layout {
   int tp = 1;
   int cp = 1;
   int pp = 1;
-  int vpp = 1;  // model chunks per rank; > 1 is interleaved 1F1B
+  int vpp = 1;  // model chunks (virtual stages) per rank; > 1 is interleaved 1F1B
   int dp = 1;
   int ep = 1;
   int etp = 1;
   AxisOrder order = AxisOrder::kTpCpDpPp;
   int first_rank = 0;
-  /// Layers of each stage, first to last; empty: as even as can be, the first stages take the rest.
+  /// Layers of each virtual stage (pp · vpp of them), first to last; empty: as even as can be, the
+  /// first stages take the rest, but where two layers more would divide, the ends have one less.
   std::vector<int> stage_layers = {};
 
   int num_ranks() const { return tp * cp * pp * dp; }

@@ -33,7 +33,9 @@ const char* OptimizerText(OptimizerAction action) {
 
 std::string Describe(const Program& program, const Role& role, const Op& op) {
   const std::string& module = program.modules[op.module].module.name;
-  const std::string microbatch = op.microbatch < 0 ? "" : fmt::format(" mb{}", op.microbatch);
+  std::string microbatch = op.microbatch < 0 ? "" : fmt::format(" mb{}", op.microbatch);
+  if (program.modules[op.module].num_chunks() > 1 && op.microbatch >= 0)
+    microbatch += fmt::format(" chunk {}", op.chunk);
   switch (op.kind) {
     case OpKind::kCompute:
       return fmt::format("{} {}{} block {}", ToText(op.action()), module, microbatch, op.block);
@@ -74,8 +76,9 @@ std::string LayersText(const PlacedModule& module) {
     list += fmt::format("{}{}", stage == 0 ? "" : ", ", layers);
   }
   if (first.size() == 2) return fmt::format("{} layers", first[1]);
-  if (even) return fmt::format("{} stages of {} layers", first.size() - 1, first[1] - first[0]);
-  return fmt::format("stages of {} layers", list);
+  const char* stages = module.num_chunks() > 1 ? "virtual stages" : "stages";
+  if (even) return fmt::format("{} {} of {} layers", first.size() - 1, stages, first[1] - first[0]);
+  return fmt::format("{} of {} layers", stages, list);
 }
 
 std::string ParametersText(const PlacedModule& module) {
@@ -106,10 +109,12 @@ std::string SettingsText(const Module& module) {
   return text;
 }
 
-std::string LayoutText(const Grid& grid) {
+std::string LayoutText(const PlacedModule& module) {
+  const Grid& grid = module.grid;
   Layout layout{.tp = grid.size(Axis::kTp),
                 .cp = grid.size(Axis::kCp),
                 .pp = grid.size(Axis::kPp),
+                .vpp = module.num_chunks(),
                 .dp = grid.size(kDp)};
   return ToText(layout);
 }
@@ -121,8 +126,8 @@ Rows ModuleRows(const Program& program) {
     std::vector<base::Rank> ranks = module.grid.Ranks();
     std::sort(ranks.begin(), ranks.end());
     rows.push_back({module.module.name, kKinds[static_cast<std::size_t>(module.module.kind)],
-                    LayoutText(module.grid), RankList(ranks), LayersText(module),
-                    ParametersText(module), SettingsText(module.module)});
+                    LayoutText(module), RankList(ranks), LayersText(module), ParametersText(module),
+                    SettingsText(module.module)});
   }
   return rows;
 }

@@ -98,6 +98,11 @@ struct PlacedModule {
   Grid grid;                     // homogeneous encoders: the LLM's stage 0 view
   std::vector<int> first_layer;  // by virtual stage (chunk · pp + stage): first layer, then the end
   std::vector<std::int64_t> rank_parameters;  // by stage: parameters one rank holds
+
+  /// Virtual stages of a rank.
+  int num_chunks() const {
+    return (static_cast<int>(first_layer.size()) - 1) / grid.size(Axis::kPp);
+  }
 };
 
 /// What every rank does in `num_steps` optimizer steps: the only thing sim and backend share.

@@ -87,13 +87,11 @@ std::vector<PipelineCall> InterleavedOneForwardOneBackward(const InterleavedStag
   std::vector<PipelineCall> calls;
   const auto forward = [&](int index) {
     calls.push_back({.kind = PipelineCall::Kind::kForward, .turn = forwards[index]});
-    calls.push_back(
-        {.receive_forward = forwards[index + 1], .send_forward = forwards[index]});
+    calls.push_back({.receive_forward = forwards[index + 1], .send_forward = forwards[index]});
   };
   const auto backward = [&](int index) {
     calls.push_back({.kind = PipelineCall::Kind::kBackward, .turn = backwards[index]});
-    calls.push_back(
-        {.receive_backward = backwards[index + 1], .send_backward = backwards[index]});
+    calls.push_back({.receive_backward = backwards[index + 1], .send_backward = backwards[index]});
   };
   calls.push_back({.receive_forward = forwards[0]});
   for (int index = 0; index < warmup; ++index) forward(index);

@@ -9,7 +9,8 @@
 namespace isthmus::plan {
 
 /// A stage of a pipeline whose ranks hold `num_chunks` virtual stages each: chunk c of stage s is
-/// virtual stage c·num_stages + s, so what leaves the last stage enters the next chunk of the first.
+/// virtual stage c·num_stages + s, so what leaves the last stage enters the next chunk of the
+/// first.
 struct InterleavedStage {
   int stage = 0;
   int num_stages = 1;
@@ -21,8 +22,8 @@ struct InterleavedStage {
 /// flight at a time.
 int InterleavedWarmup(const InterleavedStage& at, int num_microbatches);
 
-/// Most microbatches between the forward and the backward of the first virtual stage: 2g, at most m;
-/// p with one chunk.
+/// Most microbatches between the forward and the backward of the first virtual stage: 2g, at most
+/// m; p with one chunk.
 int MostInFirstChunk(const InterleavedStage& at, int num_microbatches);
 
 /// Whether the schedule is defined. With two stages, forward and backward messages of a pair of
@@ -30,9 +31,9 @@ int MostInFirstChunk(const InterleavedStage& at, int num_microbatches);
 bool CanInterleave(int num_stages, int num_chunks, int num_microbatches);
 
 /// All calls of a stage. Microbatches go through the chunks in groups of g = p; forwards take a
-/// group through chunk 0, then 1, …, backwards through the last chunk first. Where p does not divide
-/// m (Megatron-LM refuses groups of p then), there are ⌊m/p⌋ groups as equal as can be, or one, and
-/// g is the largest: a smaller group than p would leave the pipeline waiting for itself.
+/// group through chunk 0, then 1, …, backwards through the last chunk first. Where p does not
+/// divide m (Megatron-LM refuses groups of p then), there are ⌊m/p⌋ groups as equal as can be, or
+/// one, and g is the largest: a smaller group than p would leave the pipeline waiting for itself.
 ///
 /// The message a forward needs is asked for when the forward before it is over, and likewise
 /// backward, so in the steady phase a message has the time of a backward (a forward) to arrive.

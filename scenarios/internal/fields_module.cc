@@ -93,10 +93,12 @@ void Fields(Archive& archive, LayoutSpec& layout) {
       "stage_layers", layout.stage_layers.size(),
       [&layout](std::size_t size) { layout.stage_layers.resize(size); },
       [&layout](std::size_t index) { return Integer(layout.stage_layers[index], kLayers); },
-      "layers of each stage, first to last; absent: by `split`; even means that the first stages "
-      "take the rest");
-  archive.Value("vpp", Integer(layout.vpp, kDegree), kOptional,
-                "model chunks per rank; only 1 is built today");
+      "layers of each (virtual) stage, first to last; absent: by `split`; even means that the "
+      "first "
+      "stages take the rest, or that the ends have one less where two layers more would divide");
+  archive.Value(
+      "vpp", Integer(layout.vpp, kDegree), kOptional,
+      "model chunks (virtual stages) per rank; more than 1: interleaved 1F1B, for the LLM");
   archive.Value("ep", Integer(layout.ep, kDegree), kOptional,
                 "expert parallel degree; only 1 is built today");
   archive.Value("etp", Integer(layout.etp, kDegree), kOptional,

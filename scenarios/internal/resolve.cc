@@ -1,6 +1,7 @@
 #include "scenarios/internal/resolve.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "plan/build/pipeline_load.h"
 #include "plan/layout/stage_split.h"
+#include "plan/schedule/interleaved.h"
 #include "topology/cluster.h"
 
 namespace isthmus::scenarios::internal {
@@ -35,6 +37,7 @@ plan::Layout ToLayout(const LayoutSpec& spec) {
   layout.tp = static_cast<int>(spec.tp);
   layout.cp = static_cast<int>(spec.cp);
   layout.pp = static_cast<int>(spec.pp);
+  layout.vpp = static_cast<int>(spec.vpp);
   layout.dp = static_cast<int>(*spec.dp);
   layout.order = spec.order;
   layout.first_rank = static_cast<int>(spec.first_rank);
@@ -107,8 +110,7 @@ void SplitLayers(Resolution& resolution, plan::Job& job) {
     LayoutSpec& layout = module.layout;
     const bool is_asked = layout.split == LayerSplit::kSearch && layout.stage_layers.empty();
     if (module.inherits_layout || !is_asked || layout.pp == 1) continue;
-    const std::vector<int> layers =
-        plan::BalancedSplit(plan::LoadOf(job, static_cast<int>(index)));
+    const std::vector<int> layers = plan::BalancedSplit(plan::LoadOf(job, static_cast<int>(index)));
     job.modules[index].layout->stage_layers = layers;
     layout.stage_layers.assign(layers.begin(), layers.end());
     resolution.derived.insert(ModulePath(module, "layout.stage_layers"));
@@ -200,6 +202,19 @@ void CheckProjectors(Resolution& resolution) {
   }
 }
 
+// The interleaved schedule of two stages needs groups of equally many microbatches.
+void CheckInterleaving(Resolution& resolution, const ModuleSpec& decoder) {
+  const std::optional<std::int64_t>& microbatches = resolution.spec.workload.num_microbatches;
+  const LayoutSpec& layout = decoder.layout;
+  if (!microbatches || layout.vpp == 1 || layout.pp != 2) return;
+  if (plan::CanInterleave(2, static_cast<int>(layout.vpp), static_cast<int>(*microbatches))) return;
+  resolution.Complain(
+      ModulePath(decoder, "layout.vpp"),
+      fmt::format("{} chunks on 2 stages need an even number of microbatches, not {}", layout.vpp,
+                  *microbatches),
+      "use 1, or another global_batch");
+}
+
 // The checks that need modules, decoder and ranks to be known.
 struct Resolved {
   plan::Placement placement = plan::Placement::kHomogeneous;
@@ -222,6 +237,7 @@ Resolved ResolveAll(Resolution& resolution, const ModuleSpec& decoder) {
   CheckCluster(resolution);
   if (has_workload) {
     ResolveWorkload(resolution, decoder);
+    CheckInterleaving(resolution, decoder);
     CheckTokens(resolution, decoder, resolved.placement, resolved.tokens);
   }
   return resolved;

@@ -46,6 +46,7 @@ class ModuleCheck {
     CheckModel();
     CheckTensorParallel();
     CheckPipeline();
+    CheckChunks();
     CheckSettings();
     CheckEncoderOnly();
   }
@@ -61,8 +62,8 @@ class ModuleCheck {
 
   void CheckNotBuilt() {
     if (module_.inherits_layout) return;
-    const std::pair<const char*, std::int64_t> degrees[] = {
-        {"vpp", layout_.vpp}, {"ep", layout_.ep}, {"etp", layout_.etp}};
+    const std::pair<const char*, std::int64_t> degrees[] = {{"ep", layout_.ep},
+                                                            {"etp", layout_.etp}};
     for (const auto& [degree, value] : degrees) {
       if (value == 1) continue;
       Complain(LayoutKey(degree), fmt::format("{} is known but not built yet", value), "use 1");
@@ -122,21 +123,46 @@ class ModuleCheck {
   void CheckPipeline() {
     if (module_.inherits_layout) return;
     const std::int64_t num_layers = module_.model.num_layers;
-    if (num_layers < layout_.pp) {
-      Complain("layout.pp",
-               fmt::format("{} stages are more than the {} layers", layout_.pp, num_layers));
-    }
     const std::vector<std::int64_t>& stages = layout_.stage_layers;
+    const std::int64_t num_stages = layout_.pp * layout_.vpp;
+    // An LLM's ends may have embedding and head alone.
+    const bool ends_alone = !is_encoder_ && stages.empty() && num_layers + 2 == num_stages;
+    if (num_layers < num_stages && !ends_alone) {
+      Complain(layout_.vpp > 1 ? "layout.vpp" : "layout.pp",
+               fmt::format("{} stages are more than the {} layers", num_stages, num_layers));
+    }
     if (stages.empty()) return;
-    if (static_cast<std::int64_t>(stages.size()) != layout_.pp) {
+    if (static_cast<std::int64_t>(stages.size()) != num_stages) {
+      const std::string degrees = layout_.vpp > 1 ? fmt::format("pp x vpp is {}", num_stages)
+                                                  : fmt::format("pp is {}", layout_.pp);
       Complain("layout.stage_layers",
-               fmt::format("lists {} stages, but pp is {}", stages.size(), layout_.pp));
+               fmt::format("lists {} stages, but {}", stages.size(), degrees));
       return;
     }
     const std::int64_t sum = std::accumulate(stages.begin(), stages.end(), std::int64_t{0});
     if (sum != num_layers) {
       Complain("layout.stage_layers",
                fmt::format("adds up to {}, but the model has {} layers", sum, num_layers));
+    }
+  }
+
+  void CheckChunks() {
+    if (module_.inherits_layout || layout_.vpp == 1) return;
+    if (is_encoder_) {
+      Complain("layout.vpp",
+               fmt::format("{} of an encoder is known but not built yet", layout_.vpp), "use 1");
+    } else if (placement_ == Placement::kNonColocated) {
+      Complain("layout.vpp",
+               fmt::format("{} beside encoders on ranks of their own is known but not built yet",
+                           layout_.vpp),
+               "use 1: the schedule of several pipelines has one chunk a stage");
+    } else if (layout_.pp == 1) {
+      Complain("layout.vpp", fmt::format("{} chunks need at least 2 stages", layout_.vpp),
+               "use 1, or a larger pp");
+    }
+    if (layout_.split == LayerSplit::kSearch && layout_.stage_layers.empty()) {
+      Complain("layout.split", "search with several chunks a rank is known but not built yet",
+               "use even, or give stage_layers");
     }
   }
 
@@ -156,7 +182,7 @@ class ModuleCheck {
     if (settings.recompute_layers > 0 && settings.recompute != plan::Recompute::kFull) {
       Complain("recompute_layers", "needs `recompute: full`");
     }
-    const std::int64_t stages = module_.inherits_layout ? 1 : layout_.pp;
+    const std::int64_t stages = module_.inherits_layout ? 1 : layout_.pp * layout_.vpp;
     const std::int64_t stage_layers = (module_.model.num_layers + stages - 1) / stages;
     if (settings.recompute_layers > stage_layers && layout_.stage_layers.empty()) {
       Complain("recompute_layers", fmt::format("{} is more than the {} layers of a stage",

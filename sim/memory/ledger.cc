@@ -42,6 +42,13 @@ std::int64_t Ledger::EndOf(std::uint32_t index) const {
   return end;
 }
 
+bool Ledger::Sends(const plan::Op& op, plan::ValueId value) const {
+  const auto transfers = role_.transfers_of(op);
+  return std::any_of(transfers.begin(), transfers.end(), [&](const plan::Transfer& transfer) {
+    return transfer.sends && transfer.value == value;
+  });
+}
+
 std::vector<Ledger::Life> Ledger::LivesOf() const {
   std::vector<Life> lives(role_.storages.size());
   const auto touch = [&](plan::ValueId value, std::int64_t begin, std::int64_t end,
@@ -58,7 +65,11 @@ std::vector<Ledger::Life> Ledger::LivesOf() const {
     const std::int64_t start = times_.start_ps[index];
     const std::int64_t end = EndOf(index);
     for (const plan::ValueId value : role_.produced_by(op)) touch(value, start, end, index);
-    for (const plan::ValueId value : role_.consumed_by(op)) touch(value, start, end, index);
+    for (const plan::ValueId value : role_.consumed_by(op)) {
+      // What a P2P op only waits for it does not hold.
+      const bool holds = op.kind != plan::OpKind::kP2P || Sends(op, value);
+      touch(value, start, holds ? end : times_.end_ps[index], index);
+    }
   }
   // A view keeps what it looks into.
   for (plan::StorageId storage = 0; storage < role_.storages.size(); ++storage) {

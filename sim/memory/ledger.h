@@ -62,6 +62,7 @@ class Ledger {
   void AddTransients();
   std::int64_t SizeOf(const plan::Storage& storage) const;
   std::int64_t EndOf(std::uint32_t index) const;
+  bool Sends(const plan::Op& op, plan::ValueId value) const;
 
   const plan::Program& program_;
   const Variant& variant_;

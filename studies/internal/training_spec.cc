@@ -70,13 +70,9 @@ void TrainingSpec::FillLayout() {
   layout.vpp = IntegerOr(row_, "VPP", 1);
   layout.dp = row_.integer("DP");
   const std::int64_t num_layers = llm().model.num_layers;
-  const bool has_short_ends =
-      layout.pp > 1 && num_layers % layout.pp != 0 && (num_layers + 2) % layout.pp == 0;
+  const std::int64_t stages = layout.pp * layout.vpp;
+  const bool has_short_ends = num_layers % stages != 0 && (num_layers + 2) % stages == 0;
   if (has_short_ends) {
-    const std::int64_t most = (num_layers + 2) / layout.pp;
-    layout.stage_layers.assign(static_cast<std::size_t>(layout.pp), most);
-    layout.stage_layers.front() = most - 1;
-    layout.stage_layers.back() = most - 1;
     Assume("the first and the last stage have a layer less: the layers divide no other way");
   }
   const bool is_open = layout.pp > 1 && !row_.integer("VPP") && !has_short_ends &&

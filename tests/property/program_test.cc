@@ -53,6 +53,7 @@ TEST(ProgramProperty, RandomJobsCoverWhatTheyPromise) {
   std::array<int, 3> placements{};
   int cp = 0;
   int uneven = 0;
+  int interleaved = 0;
   int frozen = 0;
   int recompute = 0;
   int instances = 0;
@@ -70,11 +71,12 @@ TEST(ProgramProperty, RandomJobsCoverWhatTheyPromise) {
       if (!module.layout) continue;
       cp += module.layout->cp > 1 ? 1 : 0;
       uneven += module.layout->stage_layers.empty() ? 0 : 1;
+      interleaved += module.layout->vpp > 1 ? 1 : 0;
       other_order += module.layout->order == AxisOrder::kTpCpPpDp ? 1 : 0;
     }
   }
   for (const int jobs : placements) EXPECT_GT(jobs, kJobs / 5);
-  for (const int modules : {cp, uneven, frozen, recompute, other_order, three_modules}) {
+  for (const int modules : {cp, uneven, interleaved, frozen, recompute, other_order, three_modules}) {
     EXPECT_GT(modules, kJobs / 10);
   }
   EXPECT_GT(instances, kJobs / 20);

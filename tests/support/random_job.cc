@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "plan/schedule/interleaved.h"
 #include "tests/support/model_catalogue.h"
 
 namespace isthmus::tests {
@@ -188,6 +189,27 @@ class Generator {
     }
   }
 
+  /// Chunks for the LLM where its schedule may have them.
+  void Interleave() {
+    Layout& layout = *llm_.layout;
+    const std::int64_t microbatches =
+        job_.workload.global_batch / (job_.workload.microbatch_size * layout.dp);
+    if (job_.placement == Placement::kNonColocated || layout.pp == 1 || Chance(0.3)) return;
+    const int vpp = Between(2, 3);
+    if (!plan::CanInterleave(layout.pp, vpp, static_cast<int>(microbatches))) return;
+    layout.vpp = vpp;
+    const int stages = layout.pp * vpp;
+    const bool ends_alone = stages > 2 && Chance(0.2);  // embedding and head without a layer
+    llm_.transformer.num_layers =
+        ends_alone ? stages - 2 : std::max(llm_.transformer.num_layers, stages);
+    if (layout.stage_layers.empty()) return;
+    layout.stage_layers.clear();
+    if (ends_alone) return;
+    layout.stage_layers.assign(static_cast<std::size_t>(stages), 1);
+    layout.stage_layers[static_cast<std::size_t>(Between(0, stages - 1))] +=
+        llm_.transformer.num_layers - stages;
+  }
+
   void FixSettings() {
     for (Module& module : encoders_) {
       module.settings.offload_parameters = job_.placement == Placement::kColocated && Chance(0.3);
@@ -204,6 +226,7 @@ class Generator {
   }
 
   void Assemble() {
+    Interleave();
     FixSettings();
     const bool llm_first = Chance(0.25);
     if (llm_first) job_.modules.push_back(llm_);

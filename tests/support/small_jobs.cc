@@ -20,6 +20,10 @@ void AddHomogeneous(std::vector<Job>& jobs) {
       SmallJob("tp2 cp2 pp2 dp2", kPlacement, {SmallLlm({.tp = 2, .cp = 2, .pp = 2, .dp = 2})}));
   jobs.push_back(
       SmallJob("pp4, uneven", kPlacement, {SmallLlm({.pp = 4, .stage_layers = {1, 3, 3, 1}})}));
+  jobs.push_back(SmallJob("pp2 vpp2 dp2", kPlacement, {SmallLlm({.pp = 2, .vpp = 2, .dp = 2})}));
+  jobs.push_back(
+      SmallJob("pp3 vpp2, uneven groups and stages", kPlacement,
+               {SmallLlm({.tp = 2, .pp = 3, .vpp = 2, .stage_layers = {1, 1, 2, 2, 1, 1}})}));
   Module recomputed = SmallLlm({.tp = 2, .dp = 2});
   recomputed.settings.recompute = plan::Recompute::kFull;
   recomputed.settings.precision = plan::DType::kFp16;
@@ -33,6 +37,8 @@ void AddHomogeneous(std::vector<Job>& jobs) {
   jobs.back().schedule.block_layers = 1;
   jobs.push_back(SmallJob("encoder inside, pp2", kPlacement,
                           {SmallEncoder("vision"), SmallLlm({.tp = 2, .pp = 2, .dp = 2})}));
+  jobs.push_back(SmallJob("encoder inside, pp2 vpp2", kPlacement,
+                          {SmallEncoder("vision"), SmallLlm({.pp = 2, .vpp = 2, .dp = 2})}));
   Module frozen = SmallEncoder("vision");
   frozen.settings.frozen = true;
   jobs.push_back(
@@ -49,6 +55,7 @@ void AddColocated(std::vector<Job>& jobs) {
   add("colocated, fan-in", {.dp = 4}, {.tp = 2, .dp = 2});
   add("colocated, fan-out", {.tp = 4}, {.tp = 2, .dp = 2});
   add("colocated, fan-in, pp2", {.dp = 8}, {.tp = 2, .pp = 2, .dp = 2});
+  add("colocated, fan-in, pp2 vpp4", {.dp = 4}, {.pp = 2, .vpp = 4, .dp = 2});
   add("colocated, fan-in, pp2, stages consecutive", {.dp = 8},
       {.tp = 2, .pp = 2, .dp = 2, .order = AxisOrder::kTpCpPpDp});
   add("colocated, lanes straddle shards", {.tp = 2, .dp = 3}, {.tp = 3, .dp = 2});

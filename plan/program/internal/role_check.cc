@@ -10,6 +10,7 @@
 
 #include "plan/program/print.h"
 #include "plan/schedule/graph_aware.h"
+#include "plan/schedule/interleaved.h"
 
 namespace isthmus::plan::internal {
 namespace {
@@ -200,7 +201,8 @@ bool Is(const Op& op, Action action) {
   return op.kind == OpKind::kCompute && op.action() == action;
 }
 
-/// Most microbatches of `module` at `stage` that the schedule of the program keeps in flight.
+/// Most turns (microbatches of a chunk) of `module` at `stage` that the schedule of the program
+/// keeps in flight.
 int MostInFlight(const Program& program, int module, int stage) {
   const auto stages_of = [&](int index) {
     return program.modules[static_cast<std::size_t>(index)].grid.size(Axis::kPp);
@@ -212,15 +214,21 @@ int MostInFlight(const Program& program, int module, int stage) {
     if (program.modules[static_cast<std::size_t>(index)].module.kind == ModuleKind::kDecoder)
       decoder = index;
   }
-  int warmup = 0;
+  const auto num_microbatches = static_cast<int>(program.num_microbatches);
   if (program.placement == Placement::kNonColocated) {
     const auto depths = WarmupDepths(stages, program.edges, program.schedule.warmup_rule);
-    warmup = depths[static_cast<std::size_t>(module)][static_cast<std::size_t>(stage)];
-  } else if (module == decoder || program.placement == Placement::kHomogeneous) {
-    // A homogeneous encoder runs inside the LLM's first stage, a colocated one once a step.
-    warmup = stages_of(decoder) - 1 - (module == decoder ? stage : 0);
+    const int warmup = depths[static_cast<std::size_t>(module)][static_cast<std::size_t>(stage)];
+    return std::min(warmup + 1, num_microbatches);
   }
-  return static_cast<int>(std::min<std::int64_t>(warmup + 1, program.num_microbatches));
+  const int num_chunks = program.modules[static_cast<std::size_t>(decoder)].num_chunks();
+  const InterleavedStage at{.stage = module == decoder ? stage : 0,
+                            .num_stages = stages_of(decoder),
+                            .num_chunks = num_chunks};
+  if (module == decoder) {
+    return std::min(InterleavedWarmup(at, num_microbatches) + 1, num_chunks * num_microbatches);
+  }
+  // A homogeneous encoder runs inside the LLM's first virtual stage, a colocated one once a step.
+  return program.placement == Placement::kHomogeneous ? MostInFirstChunk(at, num_microbatches) : 1;
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ std::vector<std::string> CheckValues(const Program& program, const Role& role);
 /// has a backward at all, every microbatch that ran forward has one.
 std::vector<std::string> CheckForwardBeforeBackward(const Program& program, const Role& role);
 
-/// Microbatches whose activations are held at a time, per module, within what the schedule allows:
-/// one more than its warm-up depth.
+/// Microbatches (of each chunk) whose activations are held at a time, per module, within what the
+/// schedule allows: one more than its warm-up depth.
 std::vector<std::string> CheckInFlight(const Program& program, const Role& role);
 
 }  // namespace isthmus::plan::internal

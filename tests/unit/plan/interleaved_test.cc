@@ -1,5 +1,7 @@
 // Interleaved 1F1B: what it promises, checked for all small cases.
 
+#include "plan/schedule/interleaved.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/schedule/interleaved.h"
 #include "plan/schedule/one_f_one_b.h"
 
 namespace isthmus::plan {
@@ -181,8 +182,8 @@ class PipelineRun {
     StageState& state = states_[static_cast<std::size_t>(stage)];
     if (state.next_exchange == state.exchanges.size()) return false;
     const PipelineCall& call = state.exchanges[state.next_exchange];
-    for (const auto& [way, turn] : {std::pair{kForward, call.send_forward},
-                                    std::pair{kBackward, call.send_backward}}) {
+    for (const auto& [way, turn] :
+         {std::pair{kForward, call.send_forward}, std::pair{kBackward, call.send_backward}}) {
       if (!turn.exists()) continue;
       const auto made = made_.find({way, turn.microbatch, Virtual(stage, turn)});
       if (made == made_.end()) return false;
@@ -269,8 +270,8 @@ TEST(Interleaved, HasTheBubbleOfTheFormula) {
   }
 }
 
-// What 4 more groups of microbatches cost, with messages of 1. With one chunk a microbatch waits for
-// its message both ways (with two stages once: the last one sends and asks at the same moment).
+// What 4 more groups of microbatches cost, with messages of 1. With one chunk a microbatch waits
+// for its message both ways (with two stages once: the last one sends and asks at the same moment).
 // With more chunks there is only compute.
 TEST(Interleaved, HidesMessagesThatPlain1F1BWaitsFor) {
   const auto steady = [](int stages, int chunks, const PipelineRun::Times& times) {

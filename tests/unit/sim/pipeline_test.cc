@@ -38,14 +38,15 @@ struct StageTimes {
   std::int64_t hop_ps = 0;
 };
 
-/// A GPT with a layer per stage whose forwards, backwards and messages take the given times.
-plan::Program Pipeline(int stages, int microbatches, const StageTimes& times) {
+/// A GPT with a layer per virtual stage whose forwards, backwards and messages take the given
+/// times.
+plan::Program Pipeline(int stages, int microbatches, const StageTimes& times, int chunks = 1) {
   plan::Job job;
   job.name = "pipeline";
-  plan::Module llm = tests::Gpt("llm", stages, 256, 4, 1024);
+  plan::Module llm = tests::Gpt("llm", stages * chunks, 256, 4, 1024);
   llm.transformer.tied_embeddings = false;
   llm.transformer.max_positions = 128;
-  llm.layout = plan::Layout{.pp = stages};
+  llm.layout = plan::Layout{.pp = stages, .vpp = chunks};
   job.modules = {llm};
   job.num_ranks = stages;
   job.workload = {.sequence_length = 128, .global_batch = microbatches, .microbatch_size = 1};
@@ -119,8 +120,8 @@ std::int64_t Cost(const plan::Program& program, const StageTimes& times) {
       if (first < 0) first = run.result.times[cls].start_ps[op];
       last = run.result.times[cls].end_ps[op];
     }
-    // One forward and one backward per microbatch: else the given times are not those of a stage.
-    EXPECT_EQ(num_computes, 2 * program.num_microbatches);
+    // One forward and one backward per turn: else the given times are not those of a stage.
+    EXPECT_EQ(num_computes, 2 * program.num_microbatches * program.modules[0].num_chunks());
     longest = std::max(longest, last - first);
   }
   return longest;
@@ -139,6 +140,34 @@ TEST(Pipeline, BubbleOfEqualStagesIsTheClosedForm) {
       EXPECT_NEAR(bubble, formula, 1e-12);
     }
   }
+}
+
+// A chunk takes a v-th of its stage: (p-1)(F+B)/v is what p - 1 turns of one chunk take.
+TEST(Pipeline, InterleavingDividesTheBubbleByTheChunks) {
+  for (int stages = 2; stages <= 8; ++stages) {
+    for (int chunks = 2; chunks <= 4; ++chunks) {
+      for (const int groups : {1, 2, 5}) {
+        const int microbatches = groups * stages;
+        const StageTimes times{.forward_ps = 1000, .backward_ps = 2000};
+        const plan::Program program = Pipeline(stages, microbatches, times, chunks);
+        EXPECT_EQ(Cost(program, {.hop_ps = 0}), 3000L * (microbatches * chunks + stages - 1))
+            << stages << " stages of " << chunks << " chunks, " << microbatches << " microbatches";
+      }
+    }
+  }
+}
+
+// What four more groups of p microbatches cost on four stages, with hops of 10: each microbatch
+// 3,000 of compute. With one chunk it waits for both its messages besides; with two chunks of half
+// the time each message has at least a chunk's forward (500) to arrive, more than its hop.
+TEST(Pipeline, InterleavingHidesTheHopsThatPlain1F1BPays) {
+  constexpr int kStages = 4;
+  const auto four_groups = [](int chunks, const StageTimes& times) {
+    return Cost(Pipeline(kStages, 8 * kStages, times, chunks), times) -
+           Cost(Pipeline(kStages, 4 * kStages, times, chunks), times);
+  };
+  EXPECT_EQ(four_groups(1, {1000, 2000, 10}), 4L * kStages * (3000 + 2 * 10));
+  EXPECT_EQ(four_groups(2, {500, 1000, 10}), 4L * kStages * 3000);
 }
 
 /// One row of the paper: how its stages take their time, and the bubble rate it computed.

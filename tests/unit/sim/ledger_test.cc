@@ -194,12 +194,9 @@ std::int64_t OfOneMicrobatch(const plan::Program& program, const Variant& varian
 
 /// Gradients of the stage's input and output, 2 B · 512 tokens · 1,024 wide each, beside the
 /// contexts at the first backward: the one that came (not on the last stage) and the one for the
-/// stage before (not on the first). Stage 0 sends none, so nothing holds its cooldown's receives
-/// back: at the turn to cooldown the buffers of all gradients still to come are posted together.
-std::int64_t GradientBytes(std::int64_t stage, std::int64_t num_stages, std::int64_t in_flight) {
-  const std::int64_t tensor = 2L * 512 * 1024;
-  if (stage == 0) return in_flight * tensor;
-  return (stage + 1 < num_stages ? 2 : 1) * tensor;
+/// stage before (not on the first).
+std::int64_t GradientBytes(std::int64_t stage, std::int64_t num_stages) {
+  return (stage == 0 || stage + 1 == num_stages ? 1L : 2L) * 2 * 512 * 1024;
 }
 
 TEST(Ledger, HoldsAsManyContextsAsStagesFollow) {
@@ -215,7 +212,7 @@ TEST(Ledger, HoldsAsManyContextsAsStagesFollow) {
       // modelling_memory §4: min(p - s, m) in flight.
       const std::int64_t in_flight = std::min<std::int64_t>(kStages - stage, microbatches);
       EXPECT_EQ(peak.categories.at("activations"),
-                in_flight * context + GradientBytes(stage, kStages, in_flight))
+                in_flight * context + GradientBytes(stage, kStages))
           << "stage " << stage << ", " << microbatches << " microbatches, " << peak.moment;
     }
   }
@@ -247,7 +244,7 @@ TEST(Ledger, PeakOfAUniformGptIsTheClosedForm) {
     // same with one context and the logits; only the last stage has any.
     EXPECT_EQ(logits > 0, stage + 1 == kStages);
     const std::int64_t closed =
-        stays + in_flight * context + logits + GradientBytes(stage, kStages, in_flight) + transient;
+        stays + in_flight * context + logits + GradientBytes(stage, kStages) + transient;
     const traces::MemoryPeak peak = LedgerOf(program, run, stage).Peak({}, 0);
     EXPECT_EQ(peak.peak_bytes, closed) << "stage " << stage << " at " << peak.moment;
     EXPECT_EQ(SumOf(peak.categories), peak.device_bytes);

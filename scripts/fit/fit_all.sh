@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes all fitted profiles, the residuals and the tests' facts anew:
+# Makes all fitted profiles, the residuals, the plots and the tests' facts anew:
 #
 #     scripts/fit/fit_all.sh DATA [DATE]
 #
@@ -18,4 +18,5 @@ for gpu in h100-sxm h200-sxm a100-sxm; do
   done
 done
 "$python" scripts/fit/score.py --data "$data" -o reports/results/fits
+"$python" scripts/fit/plot_residuals.py --data "$data" -o docs/models/plots
 "$python" scripts/fit/select_facts.py --data "$data" -o tests/data

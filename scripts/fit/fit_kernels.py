@@ -210,26 +210,33 @@ def write_other_factors(profile, name, interpolated):
                     "no rows; between 64 and 128, near FlashAttention-3's measured factor")
 
 
-def write_memory(profile, name, rows, gpu):
-    norm = [row for row in rows if row["gpu"] == "H200" and row["impl"].startswith("cudnn")
-            and row["op"].startswith("rms_norm") and row["n"] != "128"]
+def memory_fits(name, rows):
+    """{class: fit of memory_bound.efficiency} of a GPU."""
     if name == "a100-sxm":
         # 80 GB PCIe card, 1,935 GB/s: the share of the peak carries over, the rate doesn't.
         copy = [row for row in rows if row["gpu"] == "A100 (NVIDIA A100 80GB PCIe)"
                 and row["op"] in ("add", "mul", "addu", "mulu", "relu")]
-        peak = 1.935e12
+        fits = {"elementwise": memory_bound.efficiency(copy, 1.935e12)}
     else:
         copy = [row for row in rows if row["gpu"] == "H100" and row["op"] == "scale/quantise matrix to fp8"]
-        peak = 3.35e12
-    eta, residual, used = memory_bound.efficiency(copy, peak)
+        fits = {"elementwise": memory_bound.efficiency(copy, 3.35e12)}
+    norm = [row for row in rows if row["gpu"] == "H200" and row["impl"].startswith("cudnn")
+            and row["op"].startswith("rms_norm") and row["n"] != "128"]
+    for kind, direction in (("norm", "fwd"), ("norm_backward", "bwd")):
+        fits[kind] = memory_bound.efficiency([row for row in norm if row["op"].endswith(direction)], 4.8e12)
+    return fits
+
+
+def write_memory(profile, name, rows):
+    fits = memory_fits(name, rows)
+    eta, residual, used, _ = fits.pop("elementwise")
     print(f"  element-wise {eta:.3f} {residual}")
     for kind in ("elementwise", "cast"):
         profile.set(f"memory.{kind}.efficiency", eta, "1", "fitted",
                     f"rows {common.row_range(used)} above 60 us; {SCRIPT}", residual)
     for kind in ("cross_entropy", "optimizer"):
         profile.set(f"memory.{kind}.efficiency", eta, "1", "assumed", "no rows: as element-wise kernels")
-    for kind, direction in (("norm", "fwd"), ("norm_backward", "bwd")):
-        eta, residual, used = memory_bound.efficiency([row for row in norm if row["op"].endswith(direction)], 4.8e12)
+    for kind, (eta, residual, used, _) in fits.items():
         print(f"  {kind} {eta:.3f} {residual}")
         profile.set(f"memory.{kind}.efficiency", eta, "1", "fitted",
                     f"H200 rows {common.row_range(used)} above 60 us, fused; {SCRIPT}", residual)
@@ -297,7 +304,7 @@ def main():
         write_hopper(profile, args.gpu, gpu, rows)
     else:
         write_ampere(profile, gpu, rows)
-    write_memory(profile, args.gpu, rows, gpu)
+    write_memory(profile, args.gpu, rows)
     profile.write(args.output)
     return 0
 

@@ -104,6 +104,16 @@ def paged_group(rows):
                  common.column(chosen, "time_us") * 1e-6, predicted, span)
 
 
+def memory_groups(rows):
+    names = {"elementwise": "element-wise, casts", "norm": "norm forward, fused", "norm_backward": "norm backward, fused"}
+    for gpu in ("h100-sxm", "a100-sxm"):
+        for kind, (_, _, used, (moved, time, predicted)) in fit_kernels.memory_fits(gpu, rows).items():
+            if gpu == "a100-sxm" and kind != "elementwise":
+                continue  # the same H200 rows
+            how = LEFT_OUT if len(moved) == len(used) else FIFTH
+            yield Group("memory-bound", gpu, names[kind], how, time, predicted, moved)
+
+
 def collective_groups(rows):
     for gpu, facts in fit_collectives.GPUS.items():
         values = shipped.parameters(gpu)
@@ -141,7 +151,8 @@ def across_groups(rows):
 def all_groups(data):
     kernels = common.read_rows(data / "kernels.csv")
     collectives = common.read_rows(data / "collectives.csv")
-    return [*gemm_groups(kernels), *attention_groups(kernels), *collective_groups(collectives)]
+    return [*gemm_groups(kernels), *attention_groups(kernels), *memory_groups(kernels),
+            *collective_groups(collectives)]
 
 
 def acceptance(groups):

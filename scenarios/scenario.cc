@@ -148,6 +148,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.job = ResolveJob(resolution);
   scenario.profile = ProfileOf(resolution, sources, search);
   diagnostics.ThrowIfAny();
+  scenario.profile = WithParameters(resolution, scenario.profile);
   ResolveKernels(resolution, scenario.profile, scenario.job);
   diagnostics.ThrowIfAny();
 
@@ -161,6 +162,9 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.hash = hash.digest();
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
+  for (std::string& assumption : ProfileAssumptions(resolution, scenario.profile)) {
+    scenario.assumptions.push_back(std::move(assumption));
+  }
   scenario.name = std::move(spec.name);
   scenario.description = std::move(spec.description);
   scenario.cluster = std::move(spec.cluster);

@@ -118,6 +118,7 @@ struct ScenarioSpec {
   /// The release whose code every module runs; settings that a file doesn't state are its defaults.
   const plan::FrameworkRelease* framework = &plan::DefaultFramework();
   std::string profile;  ///< absent: the profile of the cluster's GPU
+  std::vector<std::string> parameters;  ///< `key=number`: replace the profile's values
   std::int64_t seed = 1;
   WorkloadSpec workload;
   std::vector<ModuleSpec> modules;

@@ -145,6 +145,12 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
   profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/";
   archive.Value("profile", profile, kOptional,
                 "what the machine was measured to do; absent: the one of the cluster's GPU");
+  archive.Values(
+      "parameters", scenario.parameters.size(),
+      [&scenario](std::size_t size) { scenario.parameters.resize(size); },
+      [&scenario](std::size_t index) { return TextScalar(scenario.parameters[index]); },
+      "values that replace the profile's, each `key=number` in the profile's unit: "
+      "[clock.bf16.ratio=0.85]; `--set parameters.clock.bf16.ratio=0.85` adds one");
   archive.Value("framework", FrameworkScalar(scenario), kOptional,
                 "the release whose code runs the modules: its kernels, the tensors it keeps, and "
                 "the default of every setting it decides");

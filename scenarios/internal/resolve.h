@@ -71,6 +71,14 @@ struct EncoderTokens {
 };
 EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module);
 
+// The profile with the values that the scenario's `parameters` replace.
+profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile);
+
+// What a report has to say about the profile: values of the scenario, and those that were chosen
+// after seeing end-to-end runs.
+std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
+                                            const profiles::Profile& profile);
+
 // Checks that the machine has the kernels that modules ask for; where a module names no attention
 // kernel, the first one that the machine has is taken, in `job` too.
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);

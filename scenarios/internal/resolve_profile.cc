@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "scenarios/internal/resolve.h"
 
 // What modules ask of the machine's profile: kernels it has been measured with.
@@ -50,6 +55,23 @@ AttentionKernel PreferredKernel(const profiles::Profile& profile,
   return AttentionKernel::kUnfused;
 }
 
+// Whether a key `attention.KERNEL.*` is of a kernel that some module runs.
+bool IsOfUsedKernel(const std::string& key, const std::vector<ModuleSpec>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [&](const ModuleSpec& module) {
+    return std::any_of(kFusedKernels.begin(), kFusedKernels.end(), [&](const auto& entry) {
+      return entry.first == module.settings.attention &&
+             key.starts_with(fmt::format("attention.{}.", entry.second));
+    });
+  });
+}
+
+std::optional<double> ParseNumber(const std::string& text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return {};
+  return number;
+}
+
 const char* ProfileName(plan::DType dtype) {
   switch (dtype) {
     case plan::DType::kFp8:
@@ -64,6 +86,64 @@ const char* ProfileName(plan::DType dtype) {
 }
 
 }  // namespace
+
+profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile) {
+  const std::vector<std::string>& parameters = resolution.spec.parameters;
+  profiles::ProfileBuilder changes("parameters");
+  for (std::size_t index = 0; index < parameters.size(); ++index) {
+    const std::string path = fmt::format("parameters.{}", index);
+    const std::size_t equals = parameters[index].find('=');
+    const std::string key = parameters[index].substr(0, equals);
+    const std::optional<double> value = equals == std::string::npos
+                                            ? std::nullopt
+                                            : ParseNumber(parameters[index].substr(equals + 1));
+    if (!value) {
+      resolution.Complain(path, fmt::format("found \"{}\", expected key=number", parameters[index]),
+                          "as in clock.bf16.ratio=0.85");
+    } else if (!profile.has(key)) {
+      std::vector<std::string> keys;
+      for (const auto& [name, parameter] : profile.parameters()) keys.push_back(name);
+      const std::optional<std::string> closest = base::ClosestName(key, keys);
+      resolution.Complain(path, fmt::format("profile {} has no parameter {}", profile.name(), key),
+                          closest ? "it has " + *closest : "");
+    } else {
+      profiles::Parameter changed = profile.Get(key);
+      changed.value = *value;
+      changed.mark = profiles::Mark::kAssumed;
+      changed.source = "the scenario";
+      changed.residual.reset();
+      changed.strict.reset();
+      try {
+        changes.Set(key, changed);
+      } catch (const base::Error&) {
+        resolution.Complain(path, fmt::format("parameter {} is set twice", key));
+      }
+    }
+  }
+  if (parameters.empty()) return profile;
+  return profiles::MergeProfiles(profile.name(), {profile, std::move(changes).Build()});
+}
+
+std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
+                                            const profiles::Profile& profile) {
+  std::vector<std::string> assumptions;
+  for (const std::string& parameter : resolution.spec.parameters) {
+    assumptions.push_back(fmt::format("profile: {} by the scenario", parameter));
+  }
+  std::vector<std::string> chosen;
+  for (const auto& [key, parameter] : profile.parameters()) {
+    if (parameter.mark != profiles::Mark::kChosenAfterSeeingRuns) continue;
+    if (key.starts_with("attention.") && !IsOfUsedKernel(key, resolution.spec.modules)) continue;
+    chosen.push_back(parameter.strict ? fmt::format("{} {:g} (else {:g})", key, parameter.value,
+                                                    *parameter.strict)
+                                      : fmt::format("{} {:g}", key, parameter.value));
+  }
+  if (!chosen.empty()) {
+    assumptions.push_back(fmt::format("profile {}: chosen after seeing runs: {}", profile.name(),
+                                      fmt::join(chosen, ", ")));
+  }
+  return assumptions;
+}
 
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job) {
   // A profile without kernels of a kind serves for planning; there is nothing to choose from.

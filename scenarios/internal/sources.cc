@@ -58,6 +58,24 @@ bool IsPresetPath(std::string_view path) {
   return std::ranges::count(path, '.') == 2;
 }
 
+// The profile's keys have dots of their own: `parameters.KEY=number` is the item `KEY=number`.
+constexpr std::string_view kParameterPrefix = "parameters.";
+
+void AddParameter(Node& root, const std::string& key, const Node& value) {
+  if (!root.is_map()) return;
+  Node* list = root.Find("parameters");
+  if (list == nullptr) {
+    Node empty;
+    empty.kind = Node::Kind::kList;
+    empty.origin = value.origin;
+    root.entries.push_back({"parameters", std::move(empty), value.origin});
+    list = &root.entries.back().value;
+  }
+  Node item = value;
+  item.text = key + "=" + value.text;
+  if (list->is_list()) list->items.push_back(std::move(item));
+}
+
 std::vector<std::string> KeysOf(const Node& map) {
   std::vector<std::string> keys;
   for (const Node::Entry& entry : map.entries) keys.push_back(entry.key);
@@ -204,6 +222,10 @@ void Sources::Set(Node& root, const std::string& assignment) {
     return;
   }
   MarkAsSet(value, path);
+  if (path.starts_with(kParameterPrefix) && value.is_scalar()) {
+    AddParameter(root, path.substr(kParameterPrefix.size()), value);
+    return;
+  }
   Node* node = &root;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t dot = std::min(path.find('.', start), path.size());

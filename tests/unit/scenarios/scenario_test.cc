@@ -56,6 +56,23 @@ TEST(ScenarioTest, OverridesReplaceValuesAndReachIntoPresets) {
   EXPECT_THAT(ShowScenario(scenario), HasSubstr("name: llama3-8b (changed)"));
 }
 
+TEST(ScenarioTest, ParametersReplaceTheProfilesAndAreAssumptions) {
+  const Scenario plain = LoadScenario(kGpt);
+  const Scenario changed = LoadScenario(
+      kGpt, {"parameters.clock.bf16.ratio=0.85", "parameters.step.straggler_per_doubling=0"});
+  EXPECT_EQ(plain.profile.Number("clock.bf16.ratio"), 0.8);
+  EXPECT_EQ(changed.profile.Number("clock.bf16.ratio"), 0.85);
+  EXPECT_EQ(changed.profile.Number("step.straggler_per_doubling"), 0);
+  EXPECT_EQ(changed.profile.Get("clock.bf16.ratio").mark, profiles::Mark::kAssumed);
+  EXPECT_NE(changed.hash, plain.hash);
+  EXPECT_THAT(changed.assumptions,
+              ::testing::Contains("profile: clock.bf16.ratio=0.85 by the scenario"));
+  // What is shown loads as the same scenario.
+  EXPECT_EQ(ParseScenario(changed.effective_yaml, "shown").hash, changed.hash);
+  EXPECT_THAT(plain.assumptions,
+              ::testing::Contains(::testing::HasSubstr("chosen after seeing runs: ")));
+}
+
 TEST(ScenarioTest, TheHashIsOfValuesAndNotOfTheirSpelling) {
   const std::uint64_t hash = LoadScenario(kGpt).hash;
   EXPECT_EQ(LoadScenario(kGpt, {"description=another", "nodes=1"}).hash, hash);

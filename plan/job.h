@@ -36,6 +36,9 @@ enum class MessageProtocol : std::uint8_t { kSingle, kShapeThenPayload };
 struct ScheduleOptions {
   /// Layers per Compute op; 0: a whole chunk in one op.
   int block_layers = 0;
+  /// Microbatches whose weight gradient of the LM head waits for the end of the backwards, when the
+  /// last stage idles (Megatron-LM's defer_embedding_wgrad_compute with its limit); 0: none.
+  int defer_embedding_wgrad = 0;
   WarmupRule warmup_rule = WarmupRule::kDistanceToSink;
   MessageProtocol protocol = MessageProtocol::kSingle;
 };

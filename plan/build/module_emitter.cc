@@ -228,19 +228,21 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
   }
   consumed.insert(consumed.end(), saved.begin(), saved.end());
   consumed.insert(consumed.end(), parameters.begin(), parameters.end());
-  if (block.needs_weight_gradient) {
-    for (const int bucket : block.parameters) {
-      ValueId& gradient =
-          gradients_[chunk_of(turn).first_bucket + static_cast<std::size_t>(bucket)];
-      consumed.push_back(gradient);
-      gradient = writer_.NextVersion(gradient);
-      produced.push_back(gradient);
-    }
-  }
+  if (block.needs_weight_gradient) Accumulate(block, turn, consumed, produced);
   Op op = ComputeOp(state, shape, Action::kBackward, turn, index);
   op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
                              works_.Get(at_.module, shape, Action::kBackward));
   return writer_.Add(op, consumed, produced);
+}
+
+void ModuleEmitter::Accumulate(const BackwardBlock& block, const Turn& turn,
+                               std::vector<ValueId>& consumed, std::vector<ValueId>& produced) {
+  for (const int bucket : block.parameters) {
+    ValueId& gradient = gradients_[chunk_of(turn).first_bucket + static_cast<std::size_t>(bucket)];
+    consumed.push_back(gradient);
+    gradient = writer_.NextVersion(gradient);
+    produced.push_back(gradient);
+  }
 }
 
 void ModuleEmitter::Backward(StepState& state, const Turn& turn,
@@ -276,11 +278,13 @@ void ModuleEmitter::Backward(StepState& state, const Turn& turn,
           ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, turn, size)));
       flowing = produced;
     }
-    state.last_compute = AddBackward(state, block, turn, index, consumed, produced);
+    state.last_compute = Defers(block, turn)
+                             ? DeferHead(state, block, turn, index, consumed, produced)
+                             : AddBackward(state, block, turn, index, consumed, produced);
     if (!overlaps || !block.needs_weight_gradient) continue;
-    for (auto bucket = block.finishes.rbegin(); bucket != block.finishes.rend(); ++bucket) {
-      ReduceBucket(state, chunk_of(turn).first_bucket + static_cast<std::size_t>(*bucket),
-                   /*serial=*/false);
+    for (auto at = block.finishes.rbegin(); at != block.finishes.rend(); ++at) {
+      const std::size_t bucket = chunk_of(turn).first_bucket + static_cast<std::size_t>(*at);
+      if (!WaitsForDeferred(bucket)) ReduceBucket(state, bucket, /*serial=*/false);
     }
   }
 }

@@ -70,6 +70,8 @@ class ModuleEmitter {
   void Backward(StepState& state, const Turn& turn, const std::vector<ValueId>& output_gradients,
                 const std::vector<ValueId>& accumulated,
                 const std::vector<ValueId>& input_gradients);
+  /// Weight gradients of the head that waited for the end of the backwards, in their order.
+  void FinishDeferred(StepState& state);
   /// Reductions that were not overlapped, sums over tp, tied embeddings.
   void SyncGradients(StepState& state);
   /// Squared norm of the owned gradients and its sum over the module; returns the scalar.
@@ -114,6 +116,24 @@ class ModuleEmitter {
   std::vector<ValueId> Parameters(const Turn& turn, const std::vector<int>& storages) const;
   void AddPersistentStorage();
   void SaveContexts(const ForwardBlock& forward, const Turn& turn, std::vector<ValueId>& produced);
+  /// A head's weight gradient that waits.
+  struct Deferred {
+    Turn turn = {};
+    const BackwardBlock* block = nullptr;
+    std::size_t index = 0;
+    std::vector<ValueId> saved;  // the head's context and the gradient of the logits
+  };
+
+  // deferred_head.cc
+  bool Defers(const BackwardBlock& block, const Turn& turn) const;
+  bool WaitsForDeferred(std::size_t bucket) const;
+  /// The head's backward without its weight gradient, which FinishDeferred() computes.
+  std::uint32_t DeferHead(StepState& state, const BackwardBlock& block, const Turn& turn,
+                          std::size_t index, std::vector<ValueId> consumed,
+                          std::vector<ValueId> produced);
+  /// Consumes the main gradients of the block's buckets and produces their next versions.
+  void Accumulate(const BackwardBlock& block, const Turn& turn, std::vector<ValueId>& consumed,
+                  std::vector<ValueId>& produced);
   std::uint32_t AddBackward(StepState& state, const BackwardBlock& block, const Turn& turn,
                             std::size_t index, std::vector<ValueId> consumed,
                             std::vector<ValueId> produced);
@@ -144,6 +164,7 @@ class ModuleEmitter {
   std::vector<ValueId> gradients_;          // by bucket
   std::vector<bool> reduced_;               // by bucket, in this step
   std::optional<ValueId> optimizer_state_;
+  std::vector<Deferred> deferred_;
 };
 
 /// Names of sizes and works (SlotKey::what).
@@ -164,6 +185,9 @@ enum SlotName : std::uint16_t {
   kSlotEmbeddingGradients,
   kSlotForward,
   kSlotBackward,
+  kSlotBackwardInput,
+  kSlotBackwardWeight,
+  kSlotLogitGradients,
   kSlotRecompute,
   kSlotOptimizer,
   kSlotBoundary,

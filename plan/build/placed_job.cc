@@ -79,7 +79,8 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
                        .first_layer = placed.first_layer[at],
                        .trained_upstream = trained_upstream,
                        .tp = placed.grid.size(Axis::kTp),
-                       .block_layers = job.schedule.block_layers};
+                       .block_layers = job.schedule.block_layers,
+                       .head_apart = job.schedule.defer_embedding_wgrad > 0};
   request.block.num_layers = placed.first_layer[at + 1] - placed.first_layer[at];
   request.block.stem = stage == 0 && (decoder || module.input_width > 0);
   request.block.head = decoder && stage + 1 == num_stages;

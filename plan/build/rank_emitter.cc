@@ -286,6 +286,7 @@ std::vector<ValueId> RankEmitter::LastProduced() const {
 }
 
 void RankEmitter::FinishStep() {
+  for (Station& station : stations_) station.emitter.FinishDeferred(state_);
   if (state_.last_compute != kNone32) writer_.Flag(state_.last_compute, kEndsBackward);
   std::vector<ValueId> after_model = LastProduced();
   for (auto station = stations_.rbegin(); station != stations_.rend(); ++station) {

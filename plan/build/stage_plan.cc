@@ -102,10 +102,11 @@ void AddOnce(std::vector<int>& list, int item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
-/// A new backward block starts where flags change and at every recomputed layer.
-bool StartsBackward(const Unit& unit, const Unit& before) {
+/// A new backward block starts where flags change, at every recomputed layer, and at a head whose
+/// weight gradient may wait.
+bool StartsBackward(const StageRequest& request, const Unit& unit, const Unit& before) {
   return unit.recomputed || before.recomputed || unit.trained != before.trained ||
-         unit.active() != before.active();
+         unit.active() != before.active() || (request.head_apart && unit.block.head);
 }
 
 class Cutter {
@@ -119,7 +120,7 @@ class Cutter {
       const bool starts = before == nullptr || StartsForward(units[at], *before);
       if (starts) blocks_.push_back({.first_layer = units[at].layer});
       ForwardBlock& forward = blocks_.back();
-      if (starts || StartsBackward(units[at], *before)) {
+      if (starts || StartsBackward(request_, units[at], *before)) {
         forward.backward.push_back({.first_layer = units[at].layer});
       }
       Append(units[at], forward);

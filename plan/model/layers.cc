@@ -117,6 +117,12 @@ base::Bytes LogitBytes(const BlockShape& shape) {
   return base::Bytes(BytesPerLogit(rank.settings->loss) * rank.tokens * rank.vocabulary);
 }
 
+base::Bytes LogitGradientBytes(const BlockShape& shape) {
+  if (!shape.block.head) return base::Bytes(0);
+  const RankShape rank = internal::ShapeOnRank(shape);
+  return base::Bytes(rank.element_bytes * rank.tokens * rank.vocabulary);
+}
+
 base::Bytes PlaceholderBytes(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
   if (shape.block.num_layers == 0 || !rank.layer_weights) return base::Bytes(0);

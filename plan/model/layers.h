@@ -72,6 +72,8 @@ base::Bytes RecomputedContextBytes(const BlockShape& shape);
 base::Bytes ActivationBytes(const BlockShape& shape);
 /// Bytes of the logits and loss buffers alive between forward and backward of a head.
 base::Bytes LogitBytes(const BlockShape& shape);
+/// Bytes of the gradient of the logits that a head's later weight gradient needs.
+base::Bytes LogitGradientBytes(const BlockShape& shape);
 /// 16-bit weight-gradient placeholders that Transformer Engine keeps for good, one per distinct
 /// weight shape: 2 B × matrix parameters of ONE layer / tp, once per rank and trained module. The
 /// head's is part of its backward's transient bytes.

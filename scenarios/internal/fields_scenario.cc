@@ -85,14 +85,19 @@ void Fields(Archive& archive, WorkloadSpec& workload) {
 void Fields(Archive& archive, plan::ScheduleOptions& schedule) {
   int kind = 0;
   archive.Value("kind",
-                OneOf(kind, {Means("1f1b", 0), Later("interleaved", "several chunks per rank"),
-                             Later("gpipe", "all forwards before all backwards"),
+                OneOf(kind, {Means("1f1b", 0), Later("gpipe", "all forwards before all backwards"),
                              Later("zero_bubble", "backward split into input and weight parts"),
                              Later("dualpipe", "two streams of microbatches"),
                              Later("pipedream", "asynchronous steps")}),
-                kOptional, "order of forwards and backwards in the LLM's pipeline");
+                kOptional,
+                "order of forwards and backwards in the LLM's pipeline; 1f1b interleaves where "
+                "layout.vpp is more than 1");
   archive.Value("block", BlockScalar(schedule.block_layers), kOptional,
                 "layers per compute op; chunk: all layers of a stage in one");
+  archive.Value(
+      "defer_embedding_wgrad", Integer(schedule.defer_embedding_wgrad, {0, 1'000'000}), kOptional,
+      "microbatches whose weight gradient of the LM head waits for the cool-down, when the "
+      "last stage idles; 0: none");
 }
 
 void Fields(Archive& archive, plan::OptimizerOptions& optimizer) {

@@ -215,6 +215,13 @@ void CheckInterleaving(Resolution& resolution, const ModuleSpec& decoder) {
       "use 1, or another global_batch");
 }
 
+void CheckDeferral(Resolution& resolution, const ModuleSpec& decoder) {
+  if (resolution.spec.schedule.defer_embedding_wgrad == 0 || decoder.layout.pp > 1) return;
+  resolution.Complain("schedule.defer_embedding_wgrad",
+                      "one stage has no cool-down to move the head's weight gradients to",
+                      "use 0, or a larger pp");
+}
+
 // The checks that need modules, decoder and ranks to be known.
 struct Resolved {
   plan::Placement placement = plan::Placement::kHomogeneous;
@@ -235,6 +242,7 @@ Resolved ResolveAll(Resolution& resolution, const ModuleSpec& decoder) {
   CheckTrained(resolution);
   CheckProjectors(resolution);
   CheckCluster(resolution);
+  CheckDeferral(resolution, decoder);
   if (has_workload) {
     ResolveWorkload(resolution, decoder);
     CheckInterleaving(resolution, decoder);

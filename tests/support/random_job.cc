@@ -237,6 +237,7 @@ class Generator {
     }
     if (!llm_first) job_.modules.push_back(llm_);
     job_.schedule.block_layers = Pick({0, 0, 1, 2});
+    if (llm_.layout->pp > 1 && Chance(0.3)) job_.schedule.defer_embedding_wgrad = Between(1, 6);
     job_.optimizer = {.overlap_grad_reduce = Chance(0.6),
                       .overlap_param_gather = Chance(0.6),
                       .bucket_parameters = Chance(0.7) ? 3'000'000 : 0,

@@ -201,6 +201,11 @@ bool Is(const Op& op, Action action) {
   return op.kind == OpKind::kCompute && op.action() == action;
 }
 
+/// A backward, whole or the part that passes the gradient on.
+bool IsBackward(const Op& op) {
+  return Is(op, Action::kBackward) || Is(op, Action::kBackwardInput);
+}
+
 /// Most turns (microbatches of a chunk) of `module` at `stage` that the schedule of the program
 /// keeps in flight.
 int MostInFlight(const Program& program, int module, int stage) {
@@ -239,22 +244,32 @@ std::vector<std::string> CheckValues(const Program& program, const Role& role) {
 
 std::vector<std::string> CheckForwardBeforeBackward(const Program& program, const Role& role) {
   Findings findings(program, role);
-  std::set<std::pair<Pass, int>> blocks[2];  // that ran: forward, backward
+  std::set<std::pair<Pass, int>> blocks[3];  // that ran: forward, backward, later weight gradient
+  std::set<std::pair<Pass, int>> split;      // whose weight gradient comes later
   std::set<Pass> forwards;
   std::set<Pass> backwards;
   std::set<int> with_backward;  // modules
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     const Op& op = role.ops[index];
     const bool forward = Is(op, Action::kForward);
-    if (!forward && !Is(op, Action::kBackward)) continue;
-    if (!blocks[forward ? 0 : 1].insert({PassOf(op), op.block}).second) {
+    const bool weight = Is(op, Action::kBackwardWeight);
+    if (!forward && !weight && !IsBackward(op)) continue;
+    const std::pair<Pass, int> block{PassOf(op), op.block};
+    if (!blocks[forward ? 0 : weight ? 2 : 1].insert(block).second) {
       findings.OfOp(index, "runs a second time in its step");
     }
+    if (Is(op, Action::kBackwardInput)) split.insert(block);
+    if (weight && split.erase(block) == 0) findings.OfOp(index, "comes without its input gradient");
+    if (weight) continue;
     if (!forward && !forwards.contains(PassOf(op)))
       findings.OfOp(index, "comes before its forward");
     if (forward && backwards.contains(PassOf(op))) findings.OfOp(index, "comes after its backward");
     (forward ? forwards : backwards).insert(PassOf(op));
     if (!forward) with_backward.insert(op.module);
+  }
+  for (const auto& [pass, block] : split) {
+    findings.OfRole(
+        fmt::format("block {} of microbatch {} has no weight gradient", block, std::get<3>(pass)));
   }
   for (const Pass& pass : forwards) {
     const auto& [step, module, chunk, microbatch] = pass;
@@ -274,7 +289,7 @@ std::vector<std::string> CheckInFlight(const Program& program, const Role& role)
   for (const Op& op : role.ops) {
     if (Is(op, Action::kForward) && begun.insert(PassOf(op)).second) {
       most[op.module] = std::max(most[op.module], ++in_flight[op.module]);
-    } else if (Is(op, Action::kBackward) && left.insert(PassOf(op)).second) {
+    } else if (IsBackward(op) && left.insert(PassOf(op)).second) {
       --in_flight[op.module];
     }
   }

@@ -40,7 +40,8 @@ struct StageTimes {
 
 /// A GPT with a layer per virtual stage whose forwards, backwards and messages take the given
 /// times.
-plan::Program Pipeline(int stages, int microbatches, const StageTimes& times, int chunks = 1) {
+plan::Program Pipeline(int stages, int microbatches, const StageTimes& times, int chunks = 1,
+                       int deferred = 0) {
   plan::Job job;
   job.name = "pipeline";
   plan::Module llm = tests::Gpt("llm", stages * chunks, 256, 4, 1024);
@@ -50,6 +51,7 @@ plan::Program Pipeline(int stages, int microbatches, const StageTimes& times, in
   job.modules = {llm};
   job.num_ranks = stages;
   job.workload = {.sequence_length = 128, .global_batch = microbatches, .microbatch_size = 1};
+  job.schedule.defer_embedding_wgrad = deferred;
   job.optimizer.overlap_grad_reduce = false;
   job.optimizer.overlap_param_gather = false;
   plan::Program program = plan::Build(job);
@@ -139,6 +141,42 @@ TEST(Pipeline, BubbleOfEqualStagesIsTheClosedForm) {
       const double formula = (stages - 1.0) / (microbatches + stages - 1.0);
       EXPECT_NEAR(bubble, formula, 1e-12);
     }
+  }
+}
+
+/// The same with a head of its own time: 100 for the gradient of its input, 200 for that of its
+/// weights; what waits of the latter runs after the last backward.
+plan::Program WithHead(int deferred) {
+  const StageTimes times{.forward_ps = 1000, .backward_ps = 2000};
+  plan::Program program = Pipeline(2, 4, times, 1, deferred);
+  for (std::size_t rank = 0; rank < program.role_of_rank.size(); ++rank) {
+    const plan::SizeTable& table = program.tables[program.table_of_rank[rank]];
+    for (const plan::Op& op : program.roles[program.role_of_rank[rank]].ops) {
+      if (op.kind != plan::OpKind::kCompute) continue;
+      const bool head =
+          program.works[table.works[op.size]].name.find("layers") == std::string::npos;
+      if (!head && op.action() != plan::Action::kBackward) continue;
+      const bool input = op.action() != plan::Action::kBackwardWeight;
+      const bool weight = op.action() != plan::Action::kBackwardInput;
+      const std::int64_t duration = head ? (input ? 100 : 0) + (weight ? 200 : 0) : 2000;
+      program.works[table.works[op.size]].parts = GivenWork(duration).parts;
+    }
+  }
+  return program;
+}
+
+// Two stages, four microbatches. The second stage starts at 1,000 and takes 1,000 + 300 + 2,000 for
+// each; the first one's last backward follows: 1,000 + 4 · 3,300 + 2,000. With the head's weight
+// gradients of n microbatches put off it is 200 · n less, and 800 at most of the last stage's
+// 2,000 of idle time are taken.
+TEST(Pipeline, DeferredWeightGradientsOfTheHeadFillTheBubble) {
+  for (const int deferred : {1, 2, 4, 9}) {
+    const TinyRun run = RunGiven(WithHead(deferred), {}, false, GivenHop(0));
+    std::int64_t end = 0;
+    for (const ClassTimes& times : run.result.times) {
+      for (const std::int64_t op : times.end_ps) end = std::max(end, op);
+    }
+    EXPECT_EQ(end, 16'200 - 200 * std::min(deferred, 4)) << deferred;
   }
 }
 

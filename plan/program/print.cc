@@ -34,7 +34,7 @@ const char* OptimizerText(OptimizerAction action) {
 std::string Describe(const Program& program, const Role& role, const Op& op) {
   const std::string& module = program.modules[op.module].module.name;
   std::string microbatch = op.microbatch < 0 ? "" : fmt::format(" mb{}", op.microbatch);
-  if (program.modules[op.module].num_chunks() > 1 && op.microbatch >= 0)
+  if (program.modules[op.module].num_chunks() > 1 && (op.microbatch >= 0 || op.chunk > 0))
     microbatch += fmt::format(" chunk {}", op.chunk);
   switch (op.kind) {
     case OpKind::kCompute:

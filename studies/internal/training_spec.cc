@@ -1,10 +1,42 @@
 #include "studies/internal/training_spec.h"
 
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "studies/internal/training_row.h"
 
 namespace isthmus::studies::internal {
+namespace {
+
+constexpr int kUsualDeferral = 50;  // of NVIDIA's recipes for 405B
+
+// "defer_embedding_wgrad(22)", or the switch alone (without its limit: nothing).
+struct Deferral {
+  bool is_on = false;
+  std::optional<int> limit;
+};
+Deferral DeferralOf(const RunsRow& row) {
+  constexpr std::string_view kName = "defer_embedding_wgrad";
+  const std::string flags = Lower(row.text("overlap_flags"));
+  const std::size_t at = flags.find(kName);
+  if (at == std::string::npos) return {};
+  const std::string_view rest = std::string_view(flags).substr(at + kName.size());
+  if (rest.starts_with("_compute=false")) return {};
+  Deferral deferral{.is_on = true, .limit = std::nullopt};
+  int limit = 0;
+  if (rest.starts_with("(") &&
+      std::from_chars(rest.data() + 1, rest.data() + rest.size(), limit).ec == std::errc()) {
+    deferral.limit = limit;
+  }
+  return deferral;
+}
+
+}  // namespace
 
 void TrainingSpec::Fill(RunCase& run) {
   spec_.name = row_.text("row_id");
@@ -74,6 +106,10 @@ void TrainingSpec::FillLayout() {
   const bool has_short_ends = num_layers % stages != 0 && (num_layers + 2) % stages == 0;
   if (has_short_ends) {
     Assume("the first and the last stage have a layer less: the layers divide no other way");
+  }
+  if (const Deferral deferral = DeferralOf(row_); deferral.is_on && layout.pp > 1) {
+    spec_.schedule.defer_embedding_wgrad = deferral.limit.value_or(kUsualDeferral);
+    if (!deferral.limit) Assume("embedding gradients of {} microbatches wait", kUsualDeferral);
   }
   const bool is_open = layout.pp > 1 && !row_.integer("VPP") && !has_short_ends &&
                        kind_ == RunsKind::kTrainingRuns && Interleaves();

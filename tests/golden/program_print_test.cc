@@ -1,4 +1,4 @@
-// The printed forms of three small programs against tests/golden/plan/NAME.expected. With
+// The printed forms of four small programs against tests/golden/plan/NAME.expected. With
 // ISTHMUS_UPDATE_GOLDEN=1 the expected texts are written.
 
 #include <cstdlib>
@@ -43,6 +43,12 @@ TEST(ProgramPrint, HomogeneousLongPipeline) {
       JobOf(Placement::kHomogeneous, {EncoderOf("vision"), LlmOf({.tp = 2, .pp = 2, .dp = 2})}, 32);
   job.optimizer.bucket_parameters = 15'000'000;
   Check("homogeneous", job, {0, 5});
+}
+
+TEST(ProgramPrint, InterleavedWithADeferredHead) {
+  Job job = JobOf(Placement::kHomogeneous, {LlmOf({.pp = 2, .vpp = 2})}, 6);
+  job.schedule.defer_embedding_wgrad = 2;
+  Check("interleaved", job, {0, 1});
 }
 
 TEST(ProgramPrint, ColocatedFanIn) {

@@ -133,6 +133,14 @@ TEST(TrainingCaseTest, MegatronOf2022RunsUnfusedAttentionOnA100) {
   EXPECT_FALSE(settings.sequence_parallel);
 }
 
+TEST(TrainingCaseTest, ChunksAndDeferredGradientsAreTaken) {
+  const RunCase& run = Training().at("T1003");  // "…, defer_embedding_wgrad(22)"
+  EXPECT_EQ(run.why, "");
+  EXPECT_EQ(Module(run, "llm").layout.vpp, 5);
+  EXPECT_EQ(run.spec->schedule.defer_embedding_wgrad, 22);
+  EXPECT_EQ(Training().at("T1202").spec->schedule.defer_embedding_wgrad, 0);
+}
+
 TEST(TrainingCaseTest, WhatIsNotBuiltIsSkippedWithItsReason) {
   const std::map<std::string, std::string> reasons = {
       {"T0454", "FSDP and ZeRO-2 or -3 are known but not built yet"},

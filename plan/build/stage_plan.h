@@ -60,7 +60,7 @@ struct StageRequest {
   std::int64_t projector_out = 0;
   int tp = 1;
   int block_layers = 0;
-  bool head_apart = false;               // the head's backward is a block of its own
+  bool head_apart = false;             // the head's backward is a block of its own
   std::int64_t bucket_parameters = 0;  // 0: everything in one bucket
 };
 

@@ -76,7 +76,8 @@ TEST(ProgramProperty, RandomJobsCoverWhatTheyPromise) {
     }
   }
   for (const int jobs : placements) EXPECT_GT(jobs, kJobs / 5);
-  for (const int modules : {cp, uneven, interleaved, frozen, recompute, other_order, three_modules}) {
+  for (const int modules :
+       {cp, uneven, interleaved, frozen, recompute, other_order, three_modules}) {
     EXPECT_GT(modules, kJobs / 10);
   }
   EXPECT_GT(instances, kJobs / 20);

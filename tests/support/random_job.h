@@ -20,8 +20,9 @@ struct RandomJobOptions {
 };
 
 /// A small job that scenarios would let through: 1 to 3 modules of 2 to 8 layers, any degrees whose
-/// product fits, both axis orders, uneven stages, several chunks a rank, CP, frozen modules, projectors on either side,
-/// recompute, offload, optimizer instances, both overlap passes on and off, 1 to 6 microbatches.
+/// product fits, both axis orders, uneven stages, several chunks a rank, CP, frozen modules,
+/// projectors on either side, recompute, offload, optimizer instances, both overlap passes on and
+/// off, 1 to 6 microbatches.
 ///
 /// A function of the seed and the options alone. Needs 2 <= min_ranks <= max_ranks.
 plan::Job RandomJob(std::uint64_t seed, const RandomJobOptions& options = {});

@@ -20,7 +20,9 @@ void AddHomogeneous(std::vector<Job>& jobs) {
       SmallJob("tp2 cp2 pp2 dp2", kPlacement, {SmallLlm({.tp = 2, .cp = 2, .pp = 2, .dp = 2})}));
   jobs.push_back(
       SmallJob("pp4, uneven", kPlacement, {SmallLlm({.pp = 4, .stage_layers = {1, 3, 3, 1}})}));
-  jobs.push_back(SmallJob("pp2 vpp2 dp2", kPlacement, {SmallLlm({.pp = 2, .vpp = 2, .dp = 2})}));
+  jobs.push_back(SmallJob("pp2 vpp2 dp2, deferred head", kPlacement,
+                          {SmallLlm({.pp = 2, .vpp = 2, .dp = 2})}));
+  jobs.back().schedule.defer_embedding_wgrad = 2;
   jobs.push_back(
       SmallJob("pp3 vpp2, uneven groups and stages", kPlacement,
                {SmallLlm({.tp = 2, .pp = 3, .vpp = 2, .stage_layers = {1, 1, 2, 2, 1, 1}})}));

@@ -17,8 +17,8 @@ std::vector<std::string> CheckReferences(const Program& program, const Role& rol
 std::vector<std::string> CheckValues(const Program& program, const Role& role);
 
 /// In each step a module's microbatch runs forward before backward, each block once; where a module
-/// has a backward at all, every microbatch that ran forward has one; a backward that left its weight
-/// gradient for later gets it.
+/// has a backward at all, every microbatch that ran forward has one; a backward that left its
+/// weight gradient for later gets it.
 std::vector<std::string> CheckForwardBeforeBackward(const Program& program, const Role& role);
 
 /// Microbatches (of each chunk) whose activations are held at a time, per module, within what the

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "scenarios/scenario.h"
+#include "studies/duty_relief.h"
 
 namespace isthmus::cli {
 namespace {
@@ -62,6 +63,11 @@ int Simulate(const SimulateOptions& options) {
   progress.Begin("planning");
   const plan::Program program = plan::Build(scenario.job);
   progress.Begin("simulating");
+  const bool has_balance = scenario.profile.has("clock.duty_relief.enabled");
+  if (has_balance && sim::ReadPowerBalance(scenario.profile).enabled) {
+    scenario.profile = studies::WithRelievedClock(studies::StepSimulation(scenario));
+    scenario.assumptions.emplace_back("profile: clock raised to the step's power balance");
+  }
 
   TraceOutputs traces(options.traces, {&progress});
   AddAssumptions(scenario);
@@ -81,6 +87,11 @@ int Simulate(const SimulateOptions& options) {
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
     figures.cost =
         reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
+  }
+  if (has_balance && options.output.json) {
+    const sim::DutyRelief relief =
+        studies::EstimateDutyRelief(program, scenario.profile, figures.step_time_s);
+    figures.duty_relief = reports::DutyRelief{relief.clock_ratio, relief.step_time_s};
   }
   WriteFigures(options.output, figures);
   return outcome.fits ? 0 : 1;

@@ -97,6 +97,12 @@ struct Band {
   double high_step_time_s = 0;
 };
 
+/// What a clock that follows the power balance would give; the figures are at the profile's clock.
+struct DutyRelief {
+  double clock_ratio = 0;
+  double step_time_s = 0;
+};
+
 /// What producing the figures cost. Absent unless asked for: equal inputs give equal reports.
 struct EngineCost {
   double wall_s = 0;
@@ -134,6 +140,7 @@ struct Figures {
   double peak_tflops_per_gpu = 0;
   std::string flop_convention;
   std::optional<Band> band;
+  std::optional<DutyRelief> duty_relief;
 
   TimeShares shares{};  // mean over ranks
   std::vector<RoleTime> roles;

@@ -34,6 +34,16 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assertEqual(sorted(answer["engine"]), ["folded", "ops", "simulated_ranks"])
         self.assertAlmostEqual(sum(part["share"] for part in answer["critical_path"]), 1, places=9)
 
+    def test_duty_relief_is_stated_beside_and_can_be_switched_on(self):
+        plain = simulate_json(GPT)
+        relief = plain["duty_relief"]
+        self.assertGreater(relief["clock_ratio"], 0.8)  # the H100's at full duty
+        self.assertLess(relief["step_time_s"], plain["step_time_s"])
+        followed = simulate_json(GPT, "--set", "parameters.clock.duty_relief.enabled=1")
+        self.assertLess(followed["step_time_s"], plain["step_time_s"])
+        # The estimate leaves everything but tensor kernels as it is; the simulation agrees to 1 %.
+        self.assertAlmostEqual(followed["step_time_s"] / relief["step_time_s"], 1, delta=0.01)
+
     def test_figures_hang_together(self):
         answer = simulate_json(GPT)
         # 64 samples of 8192 tokens a step.

@@ -117,7 +117,7 @@ struct ScenarioSpec {
   std::optional<std::int64_t> num_gpus;
   /// The release whose code every module runs; settings that a file doesn't state are its defaults.
   const plan::FrameworkRelease* framework = &plan::DefaultFramework();
-  std::string profile;  ///< absent: the profile of the cluster's GPU
+  std::string profile;                  ///< absent: the profile of the cluster's GPU
   std::vector<std::string> parameters;  ///< `key=number`: replace the profile's values
   std::int64_t seed = 1;
   WorkloadSpec workload;

@@ -177,6 +177,7 @@ enum SlotName : std::uint16_t {
   kSlotGradients,
   kSlotOptimizerState,
   kSlotPlaceholders,
+  kSlotWeightCopies,
   kSlotScalar,
   kSlotReduceScatter,
   kSlotAllReduceReplicas,

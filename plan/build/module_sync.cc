@@ -59,13 +59,19 @@ void ModuleEmitter::AddPersistentStorage() {
           writer_.Size(Key(kSlotOptimizerState), base::Bytes{owned * per_parameter}));
   BlockShape whole = ShapeOfRank();
   whole.needs_weight_gradient = !module_.settings.frozen;
-  const base::Bytes placeholders = PlaceholderBytes(whole);
-  if (module_.settings.backward == BackwardMode::kAbsent || placeholders.value() == 0) return;
-  writer_.AddStorage({.kind = ValueKind::kGradientBucket,
-                      .category = MemoryCategory::kPlaceholders,
-                      .persistent = true,
-                      .module = static_cast<std::uint16_t>(at_.module),
-                      .size = writer_.Size(Key(kSlotPlaceholders), placeholders)});
+  const auto keep = [&](ValueKind kind, MemoryCategory category, SlotName slot, base::Bytes bytes) {
+    if (bytes.value() == 0) return;
+    writer_.AddStorage({.kind = kind,
+                        .category = category,
+                        .persistent = true,
+                        .module = static_cast<std::uint16_t>(at_.module),
+                        .size = writer_.Size(Key(slot), bytes)});
+  };
+  keep(ValueKind::kParameter, MemoryCategory::kParameters, kSlotWeightCopies,
+       WeightCopyBytes(whole));
+  if (module_.settings.backward == BackwardMode::kAbsent) return;
+  keep(ValueKind::kGradientBucket, MemoryCategory::kPlaceholders, kSlotPlaceholders,
+       PlaceholderBytes(whole));
 }
 
 ValueId ModuleEmitter::AddScalar() {
@@ -157,7 +163,9 @@ void ModuleEmitter::SyncGradients(StepState& state) {
   const Block ends = ShapeOfRank().block;
   if (at_.embedding_is_shared && (ends.stem || ends.head)) {
     const Transformer& t = module_.transformer;
-    const std::int64_t embedding = PaddedVocabulary(t.vocab_size, at_.tp) / at_.tp * t.hidden;
+    const int multiple = module_.settings.framework->memory->vocabulary_multiple;
+    const std::int64_t embedding =
+        PaddedVocabulary(t.vocab_size, at_.tp, multiple) / at_.tp * t.hidden;
     reduce_all({.kind = GroupRef::Kind::kEmbedding, .module = module}, kSlotEmbeddingGradients,
                GradientBytes(embedding));
   }

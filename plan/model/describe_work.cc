@@ -70,15 +70,24 @@ bool is_backward(Action action) {
          action == Action::kBackwardWeight;
 }
 
+bool HasNoWork(const BlockShape& shape, Action action) {
+  const bool absent = shape.module->settings.backward == BackwardMode::kAbsent;
+  const bool has_tokens = shape.tokens > 0 || (shape.block.projector && shape.projector_tokens > 0);
+  return !has_tokens || (absent && action != Action::kForward);
+}
+
 }  // namespace
+
+Transient TransientOf(const BlockShape& shape, Action action) {
+  if (HasNoWork(shape, action)) return {};
+  return internal::TransientOf(shape, internal::ShapeOnRank(shape), action);
+}
 
 Work DescribeWork(const BlockShape& shape, Action action) {
   const RankShape rank = internal::ShapeOnRank(shape);
   Work work;
   work.name = NameOf(shape, action);
-  if (shape.tokens == 0 && (!shape.block.projector || shape.projector_tokens == 0)) return work;
-  const bool absent = rank.settings->backward == BackwardMode::kAbsent;
-  if (absent && action != Action::kForward) return work;
+  if (HasNoWork(shape, action)) return work;
   if (action == Action::kForward) DescribeForward(shape, rank, work);
   if (is_backward(action)) DescribeBackward(shape, rank, action, work);
   if (action == Action::kRecompute) {
@@ -87,7 +96,9 @@ Work DescribeWork(const BlockShape& shape, Action action) {
   }
   work.model_flops = internal::ModelFlops(shape, rank, action);
   work.hardware_flops = ExecutedFlops(work);
-  work.transient_bytes = base::Bytes(internal::TransientBytes(shape, rank, action));
+  const Transient transient = internal::TransientOf(shape, rank, action);
+  work.transient_bytes = transient.bytes;
+  work.moment = transient.moment;
   return work;
 }
 

@@ -30,10 +30,16 @@ constexpr std::array kOldMegatronReasons = {
     DefaultReason{"tp_overlap", "no user buffers; gathers beside dgrad and wgrad", kSoftware},
     kFp32Reason};
 constexpr std::array kNanotronReasons = {
+    DefaultReason{"loss", "8 B a logit: an fp32 copy and a shifted one that becomes the softmax",
+                  kChosenAfterSeeingRuns},
     DefaultReason{"attention", "FlashAttention-2", kSoftware},
     DefaultReason{"tp_overlap", "synchronous tensor-parallel communication", kSoftware},
     kFp32Reason};
 constexpr std::array kEagerReasons = {
+    DefaultReason{"loss",
+                  "the vocabulary gathered, 16 B a logit: no sharded loss explains which "
+                  "fully recomputed runs ran out of memory",
+                  kChosenAfterSeeingRuns},
     DefaultReason{"attention", "FlashAttention-2 where a row names no kernel",
                   kChosenAfterSeeingRuns},
     DefaultReason{"tp_overlap", "synchronous tensor-parallel communication", kAssumed},
@@ -53,10 +59,7 @@ FrameworkRelease TransformerEngine(std::string_view name, std::string_view summa
     release.defaults.gradient_dtype = DType::kBf16;
     release.reasons = kRecipeReasons;
   }
-  release.saved_16bit = &MegatronTransformerEngine(DType::kBf16);
-  release.saved_fp8 = &MegatronTransformerEngine(DType::kFp8);
-  release.keeps_placeholder_gradients = placeholders;
-  release.keeps_head_placeholder = placeholders;
+  release.memory = placeholders ? &kTransformerEngineRules : &kEarlyTransformerEngineRules;
   return release;
 }
 
@@ -69,15 +72,14 @@ FrameworkRelease FlashRecipe(std::string_view name, std::string_view summary) {
 
 // Code without Transformer Engine: no fp8, no placeholders.
 FrameworkRelease Plain(std::string_view name, std::string_view summary,
-                       const FrameworkDefaults& defaults, std::span<const DefaultReason> reasons) {
+                       const FrameworkDefaults& defaults, std::span<const DefaultReason> reasons,
+                       const MemoryRules& memory) {
   FrameworkRelease release;
   release.name = name;
   release.summary = summary;
   release.defaults = defaults;
   release.reasons = reasons;
-  release.saved_16bit = &MegatronTransformerEngine(DType::kBf16);
-  release.keeps_placeholder_gradients = false;
-  release.keeps_head_placeholder = false;
+  release.memory = &memory;
   return release;
 }
 
@@ -101,8 +103,15 @@ FrameworkDefaults Eager() {
   return defaults;
 }
 
+FrameworkDefaults Nanotron() {
+  FrameworkDefaults defaults = Eager();
+  defaults.loss = LossKernel::kShiftedCopy;
+  return defaults;
+}
+
 FrameworkDefaults EagerLlama() {
   FrameworkDefaults defaults = Eager();
+  defaults.loss = LossKernel::kGatheredEager;
   defaults.gradient_dtype = DType::kBf16;
   return defaults;
 }
@@ -135,10 +144,13 @@ std::span<const FrameworkRelease> FrameworkReleases() {
       TransformerEngine("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes",
                         true, true),
       Plain("megatron-lm-2022", "Megatron-LM of 2022: no Transformer Engine, unfused attention",
-            OldMegatron(), kOldMegatronReasons),
-      Plain("nanotron", "nanotron: eager code with fused norms", Eager(), kNanotronReasons),
+            OldMegatron(), kOldMegatronReasons, kMegatron2022Rules),
+      Plain("nanotron", "nanotron: eager code with fused norms", Nanotron(), kNanotronReasons,
+            kNanotronRules),
       Plain("llama-eager", "eager Megatron-type code of the A100 layout sweep", EagerLlama(),
-            kEagerReasons),
+            kEagerReasons, kEagerLlamaRules),
+      Plain("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
+            EagerLlama(), kEagerReasons, kEagerLlamaFusedNormRules),
   };
   return releases;
 }

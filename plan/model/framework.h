@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "plan/model/kernel.h"
+#include "plan/model/memory_rules.h"
 #include "plan/model/run_settings.h"
-#include "plan/model/saved_tensors.h"
 
 /// Training frameworks by release, as data: which kernels a layer is made of, which tensors it
 /// keeps, and how the framework runs when nobody says otherwise. Nothing else in the project
@@ -47,14 +47,7 @@ struct FrameworkRelease {
   FrameworkDefaults defaults;
   std::span<const DefaultReason> reasons;
 
-  const SavedTensorTable* saved_16bit = nullptr;  // bf16, fp16 and (widened) fp32
-  const SavedTensorTable* saved_fp8 = nullptr;    // null: the release has no fp8
-  /// A 16-bit buffer for each distinct weight shape that Transformer Engine from 2.3 on keeps for
-  /// good, and the head's beside its gradient.
-  bool keeps_placeholder_gradients = true;
-  bool keeps_head_placeholder = true;
-  /// Linear layers keep the norm output as gathered over tp, not their shard of it.
-  bool keeps_gathered_norm_outputs = false;
+  const MemoryRules* memory = &kTransformerEngineRules;  // never null
 };
 
 /// In the order of documentation; the first is the default.

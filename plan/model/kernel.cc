@@ -52,6 +52,24 @@ std::string ToText(CollectiveKind kind) {
   ISTHMUS_CHECK(false, "no such collective: {}", static_cast<int>(kind));
 }
 
+const char* ToText(MemoryMoment moment) {
+  switch (moment) {
+    case MemoryMoment::kForward:
+      return "forward";
+    case MemoryMoment::kTurn:
+      return "turn";
+    case MemoryMoment::kLoss:
+      return "loss";
+    case MemoryMoment::kEndOfBackward:
+      return "end of backward";
+    case MemoryMoment::kRecompute:
+      return "recompute";
+    case MemoryMoment::kOptimizerStep:
+      return "optimizer step";
+  }
+  ISTHMUS_CHECK(false, "no such moment: {}", static_cast<int>(moment));
+}
+
 base::Flops ExecutedFlops(const Work& work) {
   base::Flops total{0.0};
   for (const RepeatedSegments& part : work.parts) {

@@ -127,6 +127,18 @@ struct RepeatedSegments {
   std::vector<Segment> segments;
 };
 
+/// The moments of a step at which a rank can hold most (modelling_memory §4).
+enum class MemoryMoment : std::uint8_t {
+  kForward,
+  kTurn,           // the first backward, with all microbatches in flight
+  kLoss,           // logits, their gradient and the head's
+  kEndOfBackward,  // the gradient of the embedding
+  kRecompute,      // a layer rebuilt, and its backward
+  kOptimizerStep,
+};
+/// "forward", "turn", "loss", "end of backward", "recompute", "optimizer step".
+const char* ToText(MemoryMoment moment);
+
 /// The work of one Compute op on one rank.
 struct Work {
   std::string name;  // "llm forward layers 0-19 tokens 8192"
@@ -134,6 +146,7 @@ struct Work {
   base::Flops model_flops{0};      // what the model needs (no recomputation), this rank's share
   base::Flops hardware_flops{0};   // what is executed, recomputation included
   base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
+  MemoryMoment moment = MemoryMoment::kForward;  // what that moment is
 };
 /// FLOP of all GEMM and attention kernels, as executed (padding and recomputation included).
 base::Flops ExecutedFlops(const Work& work);

@@ -16,6 +16,10 @@ std::int64_t Positions(const RankShape& rank) {
   return rank.decoder ? t.max_positions : std::max(t.max_positions, rank.module->span_tokens);
 }
 
+std::int64_t LayerMatrices(const RankShape& rank) {
+  return rank.hidden * (rank.qkv() + rank.query + rank.fc1 + rank.ffn);
+}
+
 std::int64_t StemParameters(const RankShape& rank) {
   const std::int64_t positions = Positions(rank) * rank.hidden;
   if (rank.decoder) return positions + rank.vocabulary * rank.hidden;
@@ -58,8 +62,11 @@ std::int64_t StemContext(const BlockShape& shape, const RankShape& rank) {
 // Input and output of the final norm; the output is the input of the head's GEMM.
 std::int64_t HeadContext(const BlockShape& shape, const RankShape& rank) {
   if (!shape.block.head || !rank.layers_run_backward) return 0;
-  const std::int64_t tensors = rank.layer_weights ? 2 : 1;
-  return tensors * rank.element_bytes * rank.sharded_tokens * rank.hidden;
+  const bool gathered = rank.rules().keeps_gathered_norm_outputs;
+  const std::int64_t output = !rank.layer_weights ? 0
+                              : gathered          ? rank.tokens
+                                                  : rank.sharded_tokens;
+  return rank.element_bytes * (rank.sharded_tokens + output) * rank.hidden;
 }
 
 std::int64_t EndsContext(const BlockShape& shape, const RankShape& rank) {
@@ -69,11 +76,19 @@ std::int64_t EndsContext(const BlockShape& shape, const RankShape& rank) {
 std::int64_t BytesPerLogit(LossKernel loss) {
   switch (loss) {
     case LossKernel::kFused:
-      return 6;  // fp32 softmax, 16-bit gradient
+      return 6;
     case LossKernel::kUnfused:
-      return 10;  // and the fp32 cast of the gradient or 16-bit logits
+      return 10;
     case LossKernel::kInPlace:
-      return 2;  // the gradient over the 16-bit logits
+      return 2;
+    case LossKernel::kShiftedCopy:
+      return 8;
+    case LossKernel::kEager:
+      return 14;
+    case LossKernel::kGatheredEager:
+      return 16;
+    case LossKernel::kHeldOutputs:
+      return 20;
   }
   return 0;
 }
@@ -114,7 +129,11 @@ base::Bytes ActivationBytes(const BlockShape& shape) {
 base::Bytes LogitBytes(const BlockShape& shape) {
   if (!shape.block.head) return base::Bytes(0);
   const RankShape rank = internal::ShapeOnRank(shape);
-  return base::Bytes(BytesPerLogit(rank.settings->loss) * rank.tokens * rank.vocabulary);
+  const LossKernel loss = rank.settings->loss;
+  const std::int64_t logits = rank.tokens * rank.vocabulary;
+  if (loss != LossKernel::kGatheredEager) return base::Bytes(BytesPerLogit(loss) * logits);
+  // The rank's own 16-bit logits stay beside the gathered ones.
+  return base::Bytes(BytesPerLogit(loss) * logits * rank.tp + 2 * logits);
 }
 
 base::Bytes LogitGradientBytes(const BlockShape& shape) {
@@ -125,17 +144,24 @@ base::Bytes LogitGradientBytes(const BlockShape& shape) {
 
 base::Bytes PlaceholderBytes(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
-  if (shape.block.num_layers == 0 || !rank.layer_weights) return base::Bytes(0);
-  const std::int64_t matrices =
-      rank.hidden * (rank.qkv() + rank.query) + rank.hidden * (rank.fc1 + rank.ffn);
-  return base::Bytes(2 * matrices);
+  const bool keeps = rank.rules().keeps_placeholder_gradients;
+  if (!keeps || shape.block.num_layers == 0 || !rank.layer_weights) return base::Bytes(0);
+  return base::Bytes(2 * LayerMatrices(rank));
+}
+
+base::Bytes WeightCopyBytes(const BlockShape& shape) {
+  const RankShape rank = internal::ShapeOnRank(shape);
+  if (rank.settings->precision != DType::kFp8) return base::Bytes(0);
+  // Beside fp8 weights the transposed copy, and the second byte of what stays in 16 bit.
+  if (rank.settings->fp8_primary_weights) return base::Bytes(RankParameters(shape));
+  // Row- and column-wise copies in fp8, one byte each, beside the 16-bit weights.
+  return base::Bytes(2 * shape.block.num_layers * LayerMatrices(rank));
 }
 
 std::int64_t RankParameters(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
   const Block& block = shape.block;
-  const std::int64_t layer = rank.hidden * (rank.qkv() + rank.query + rank.fc1 + rank.ffn) +
-                             2 * NormParameters(*rank.transformer);
+  const std::int64_t layer = LayerMatrices(rank) + 2 * NormParameters(*rank.transformer);
   std::int64_t parameters = block.num_layers * layer;
   if (block.stem) parameters += StemParameters(rank);
   if (block.projector) parameters += ProjectorRankParameters(shape);
@@ -152,8 +178,8 @@ std::int64_t ReplicatedParameters(const BlockShape& shape) {
   return norms * NormParameters(shape.module->transformer);
 }
 
-std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp) {
-  const std::int64_t multiple = 128 * static_cast<std::int64_t>(tp);
+std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp, int vocabulary_multiple) {
+  const std::int64_t multiple = static_cast<std::int64_t>(vocabulary_multiple) * tp;
   return internal::CeilDivide(vocab_size, multiple) * multiple;
 }
 

@@ -76,16 +76,27 @@ base::Bytes LogitBytes(const BlockShape& shape);
 base::Bytes LogitGradientBytes(const BlockShape& shape);
 /// 16-bit weight-gradient placeholders that Transformer Engine keeps for good, one per distinct
 /// weight shape: 2 B × matrix parameters of ONE layer / tp, once per rank and trained module. The
-/// head's is part of its backward's transient bytes.
+/// head's is part of its backward's transient bytes. 0 where the framework keeps none.
 base::Bytes PlaceholderBytes(const BlockShape& shape);
+/// fp8: copies of the weights beside the primary ones. 2 B for each parameter of the layers'
+/// matrices where those are 16 bit; with fp8_primary_weights what makes 2 B of every parameter.
+base::Bytes WeightCopyBytes(const BlockShape& shape);
+
+/// What an action needs for a moment beyond inputs, outputs and context (modelling_memory §4), and
+/// which moment of a step that is: DescribeWork's, without describing the work.
+struct Transient {
+  base::Bytes bytes{0};
+  MemoryMoment moment = MemoryMoment::kForward;
+};
+Transient TransientOf(const BlockShape& shape, Action action);
 
 /// Parameters of the block on one rank (divided by tp where they are; vocabulary padded).
 std::int64_t RankParameters(const BlockShape& shape);
 /// Parameters of the block that are replicated over tp and see only their part of the tokens under
 /// sequence parallelism, so that their gradients are summed over tp: the norms.
 std::int64_t ReplicatedParameters(const BlockShape& shape);
-/// vocab_size rounded up to a multiple of 128·tp, as Megatron does.
-std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp);
+/// vocab_size rounded up to a multiple of 128·tp, as Megatron does, or of the framework's own.
+std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp, int vocabulary_multiple = 128);
 
 /// Optimizer work over `owned` of the `held` parameters of this rank (modelling_runs §5): zero
 /// writes the held main gradients, clip scales them, norm reads the owned ones, check too when the

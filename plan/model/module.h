@@ -64,6 +64,7 @@ struct ModuleSettings {
   DType gradient_dtype = DType::kFp32;  // main gradients
   AttentionKernel attention = AttentionKernel::kCudnn;
   LossKernel loss = LossKernel::kFused;
+  ContextParallel context_parallel = ContextParallel::kRing;
   int optimizer_instances = 1;
   bool offload_parameters =
       false;  // colocated encoders: parameters on the host during the LLM phase

@@ -56,6 +56,7 @@ Work DescribeOptimizerWork(const ModuleSettings& settings, std::int64_t held, st
   ISTHMUS_CHECK(0 <= owned && owned <= held, "owns {} of {} parameters", owned, held);
   Work work;
   work.name = fmt::format("{} {} of {} parameters", NameOf(action), owned, held);
+  work.moment = MemoryMoment::kOptimizerStep;
   if (held == 0) return work;
   Segment segment;
   segment.name = NameOf(action);

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <span>
 
-#include "plan/model/kernel.h"
-
 /// What a transformer layer saves for its backward, as data: one table per framework, release and
 /// precision, one row per tensor (modelling_memory §2). The ledger sums rows; nothing else in the
 /// project knows which tensors a framework keeps.
@@ -14,8 +12,9 @@ namespace isthmus::plan {
 enum class SavedWidth : std::uint8_t {
   kOne,
   kHidden,
-  kQuery,  // heads · head_dim
-  kQkv,    // (heads + 2 · kv_heads) · head_dim
+  kQuery,     // heads · head_dim
+  kKeyValue,  // 2 · kv_heads · head_dim
+  kQkv,       // (heads + 2 · kv_heads) · head_dim
   kFfn,
   kFc1,  // ffn, twice that when gated
   kHeads,
@@ -33,6 +32,8 @@ enum class SavedWhen : std::uint8_t {
   kFlash,           // not with unfused attention
   kUnfused,         // only with unfused attention
   kUnfusedDropout,  // unfused attention with dropout
+  kSeveralSamples,  // more than one sample a microbatch: a change of layout copies
+  kHeadExchange,    // context parallelism by exchange of heads
 };
 
 /// Which recompute rebuilds it (Recompute::kFull rebuilds all).
@@ -54,8 +55,19 @@ struct SavedTensorTable {
 };
 
 /// Megatron-Core with Transformer Engine, fused norms, activation, rotary and bias-dropout-add:
-/// within -0.7 … +1.4 % of 19 measured peaks (modelling_memory §6). Columns bf16 (also fp16, fp32)
-/// and fp8.
-const SavedTensorTable& MegatronTransformerEngine(DType precision);
+/// within -0.4 … +0.2 % of 31 measured peaks.
+extern const SavedTensorTable kTransformerEngine;
+/// GEMM inputs are kept as one fp8 copy, the attention output besides its 16-bit self.
+extern const SavedTensorTable kTransformerEngineFp8;
+/// Megatron-LM of 2022 (Korthikanti et al.): the same tensors; unfused attention keeps 5 B a score
+/// with dropout.
+extern const SavedTensorTable kMegatron2022;
+/// nanotron's Llama: norm outputs as gathered over tp, q pins the packed q, k, v beside a copy of k
+/// and v, the SiLU's output besides the product, and a change of layout with several samples.
+extern const SavedTensorTable kNanotron;
+/// Eager Llama code of the A100 layout sweep (Hagemann et al.): gate, SiLU, up and product apart;
+/// without a fused norm an fp32 copy, its normalised form and that in 16 bit.
+extern const SavedTensorTable kEagerLlama;
+extern const SavedTensorTable kEagerLlamaFusedNorm;
 
 }  // namespace isthmus::plan

@@ -94,9 +94,56 @@ void AddRing(const RankShape& rank, AttentionPass pass, SegmentList& list) {
   list.Compute(names.merge, {MergeTraffic(rank, backward)});
 }
 
+struct ExchangeNames {
+  const char* before;
+  const char* attention;
+  const char* behind;
+};
+
+ExchangeNames ExchangeNamesOf(AttentionPass pass) {
+  switch (pass) {
+    case AttentionPass::kForward:
+      return {"attention head exchange", "attention", "attention output exchange"};
+    case AttentionPass::kRecompute:
+      return {"attention head exchange recompute", "attention recompute",
+              "attention output exchange recompute"};
+    case AttentionPass::kBackward:
+      break;
+  }
+  return {"attention output exchange backward", "attention backward",
+          "attention head exchange backward"};
+}
+
+// Ranks exchange their tokens of q, k and v for all tokens of a share of the heads, and the output
+// back; the backward exchanges the output's gradient first, then those of q, k and v.
+void AddHeadExchange(const RankShape& rank, AttentionPass pass, SegmentList& list) {
+  const bool backward = pass == AttentionPass::kBackward;
+  const ExchangeNames names = ExchangeNamesOf(pass);
+  const auto exchange = [&](const char* name, std::int64_t width) {
+    list.Collective(name, {CollectiveKind::kAllToAll, kCp,
+                           base::Bytes(rank.tokens * width * rank.element_bytes)});
+  };
+  exchange(names.before, backward ? rank.query : rank.qkv());
+  std::vector<Kernel> kernels;
+  for (const Spans& spans : CutIntoSpans(rank)) {
+    Attention core = Core(rank, spans, backward);
+    core.query_len = spans.length;
+    core.kv_len = spans.length;
+    core.heads = CeilDivide(core.heads, rank.cp);
+    core.kv_heads = CeilDivide(core.kv_heads, rank.cp);
+    kernels.emplace_back(core);
+  }
+  list.Compute(names.attention, std::move(kernels));
+  exchange(names.behind, backward ? rank.qkv() : rank.query);
+}
+
 }  // namespace
 
 void AddAttention(const RankShape& rank, AttentionPass pass, SegmentList& list) {
+  if (rank.cp > 1 && rank.settings->context_parallel == ContextParallel::kAllToAll) {
+    AddHeadExchange(rank, pass, list);
+    return;
+  }
   if (rank.cp > 1) {
     AddRing(rank, pass, list);
     return;

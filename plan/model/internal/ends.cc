@@ -36,7 +36,9 @@ Linear HeadLinear(const RankShape& rank) {
 }
 
 // Traffic of the cross entropy, both ways together, per logit of the rank.
-std::int64_t LossTrafficPerLogit(LossKernel loss) { return loss == LossKernel::kUnfused ? 50 : 34; }
+std::int64_t LossTrafficPerLogit(LossKernel loss) {
+  return loss == LossKernel::kFused || loss == LossKernel::kInPlace ? 34 : 50;
+}
 
 // 65 % of it runs in the forward (modelling_runs §4).
 std::int64_t LossBytes(const RankShape& rank, bool backward) {

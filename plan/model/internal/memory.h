@@ -13,8 +13,9 @@ std::int64_t SavedBytes(const RankShape& rank, const SavedTensor& tensor);
 std::int64_t LayerContextBytes(const RankShape& rank, bool after_selective);
 
 /// Bytes an action needs for a moment beyond inputs, outputs and context (modelling_memory §4, M1
-/// to M3): the gradients and gathered buffers of the one layer, head or embedding that needs most,
-/// given that the context and the logits of the whole block stay to the end of the op.
-std::int64_t TransientBytes(const BlockShape& shape, const RankShape& rank, Action action);
+/// to M3 and M5), and which moment that is: the gradients and gathered buffers of the one layer,
+/// head or embedding that needs most, given that the context and the logits of the whole block stay
+/// to the end of the op.
+Transient TransientOf(const BlockShape& shape, const RankShape& rank, Action action);
 
 }  // namespace isthmus::plan::internal

@@ -39,7 +39,8 @@ RankShape ShapeOnRank(const BlockShape& shape) {
   rank.kv = CeilDivide(t.num_kv_heads, shape.tp) * t.head_dim;
   rank.ffn = CeilDivide(t.ffn_hidden, shape.tp);
   rank.fc1 = t.gated_mlp ? 2 * rank.ffn : rank.ffn;
-  rank.vocabulary = PaddedVocabulary(t.vocab_size, shape.tp) / shape.tp;
+  rank.vocabulary =
+      PaddedVocabulary(t.vocab_size, shape.tp, rank.rules().vocabulary_multiple) / shape.tp;
   rank.sequence_parallel = shape.tp > 1 && rank.settings->sequence_parallel;
   rank.sharded_tokens = rank.sequence_parallel ? CeilDivide(shape.tokens, shape.tp) : shape.tokens;
   rank.decoder = shape.module->kind == ModuleKind::kDecoder;

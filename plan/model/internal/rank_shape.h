@@ -38,6 +38,7 @@ struct RankShape {
   bool projector_weights = false;
 
   bool in_fp8_run() const { return settings->precision == DType::kFp8; }
+  const MemoryRules& rules() const { return *settings->framework->memory; }
   std::int64_t qkv() const { return query + 2 * kv; }
   std::int64_t heads() const { return query / transformer->head_dim; }
   std::int64_t kv_heads() const { return kv / transformer->head_dim; }

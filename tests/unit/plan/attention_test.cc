@@ -95,5 +95,30 @@ TEST(AttentionTest, FewKeyValueHeadsAreReplicatedOverTp) {
   EXPECT_GT(work.hardware_flops.value(), work.model_flops.value());
 }
 
+// 8,192 tokens a rank exchanged for a quarter of 32 heads (8 key-value heads): all 32,768 tokens of
+// 8 (and 2) heads, the same work as a ring's share. What a rank holds goes out: q, k, v of 6,144
+// columns, then the output's 4,096; the backward the other way round.
+TEST(AttentionTest, ExchangeOfHeadsMovesTokensForHeads) {
+  Module llm = tests::Llama("llm", 1, 4096, 14336, 32);
+  const Work ring = DescribeWork(OneLayer(llm, 8192, 32768, 1, 4), Action::kForward);
+  llm.settings.context_parallel = ContextParallel::kAllToAll;
+  const Work work = DescribeWork(OneLayer(llm, 8192, 32768, 1, 4), Action::kForward);
+  EXPECT_DOUBLE_EQ(AttentionFlops(work), AttentionFlops(ring));
+  const std::vector<Segment> segments = AttentionSegments(work);
+  ASSERT_EQ(segments.size(), 3U);
+  EXPECT_EQ(segments[0].collective->kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(segments[0].collective->bytes.value(), 2L * 8192 * 6144);
+  const auto& core = std::get<Attention>(segments[1].kernels[0]);
+  EXPECT_EQ(core.query_len, 32768);
+  EXPECT_EQ(core.heads, 8);
+  EXPECT_EQ(core.kv_heads, 2);
+  EXPECT_EQ(segments[2].collective->bytes.value(), 2L * 8192 * 4096);
+  const std::vector<Segment> backward =
+      AttentionSegments(DescribeWork(OneLayer(llm, 8192, 32768, 1, 4), Action::kBackward));
+  ASSERT_EQ(backward.size(), 3U);
+  EXPECT_EQ(backward[0].collective->bytes.value(), 2L * 8192 * 4096);
+  EXPECT_EQ(backward[2].collective->bytes.value(), 2L * 8192 * 6144);
+}
+
 }  // namespace
 }  // namespace isthmus::plan

@@ -15,7 +15,7 @@ TEST(FrameworkTest, EveryReleaseIsFoundByItsNameAndKnowsItsTensors) {
   for (const FrameworkRelease& release : FrameworkReleases()) {
     EXPECT_TRUE(names.insert(release.name).second) << release.name;
     EXPECT_EQ(FindRelease(release.name), &release);
-    EXPECT_NE(release.saved_16bit, nullptr) << release.name;
+    EXPECT_NE(release.memory->saved, nullptr) << release.name;
     EXPECT_FALSE(release.reasons.empty()) << release.name;
   }
   EXPECT_EQ(FindRelease("megatron-core"), &DefaultFramework());

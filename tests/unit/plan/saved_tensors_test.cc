@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/model/framework.h"
 #include "plan/model/layers.h"
 #include "tests/support/model_catalogue.h"
 
@@ -106,6 +107,88 @@ TEST(SavedTensorsTest, LogitBytesFollowTheLoss) {
   EXPECT_EQ(LogitBytes(shape).value(), 10 * logits);
   llama.settings.loss = LossKernel::kInPlace;
   EXPECT_EQ(LogitBytes(shape).value(), 2 * logits);
+}
+
+void RunAs(const char* release, Module& module) {
+  module.settings = DefaultSettings(*FindRelease(release));
+}
+
+// modelling_memory §2, nanotron: norm outputs gathered 4h; q pins 2(q+2k)/tp beside a copy of k and
+// v, 4k/tp; SiLU and product 2f/tp each beside gate and up, 4f/tp; with two samples the attention
+// output twice. MHA: k = q = h, f = 2h here: 8h whole and sharded, (6 + 4 + 2 + 16)h/tp.
+TEST(SavedTensorsTest, NanotronKeepsGatheredNormsAndCopies) {
+  Module llama = tests::Llama("1b", 24, 2048, 4096, 16, 16);
+  RunAs("nanotron", llama);
+  const std::int64_t h = 2048;
+  BlockShape shape = Layers(llama, 1, 2);
+  const std::int64_t one = kTokens * (4 * h / 2 + 4 * h + (6 + 4 + 2 + 16) * h / 2 + 4 * 16 / 2);
+  EXPECT_EQ(ContextBytes(shape).value(), one);
+  shape.span = kTokens / 2;  // two samples
+  EXPECT_EQ(ContextBytes(shape).value(), one + kTokens * 2 * h / 2);
+  EXPECT_EQ(PlaceholderBytes(shape).value(), 0);
+}
+
+// Eager Llama: gate and up 4f, SiLU 2f, product 2f; without a fused norm 2·(4 + 4 + 2)h more.
+TEST(SavedTensorsTest, EagerLlamaCopiesWhatNoKernelFuses) {
+  Module llama = tests::Llama("13b", 40, 5120, 13824, 40, 40);
+  RunAs("llama-eager-fused-norm", llama);
+  const std::int64_t h = 5120;
+  const std::int64_t fused = kTokens * (8 * h + 6 * h + 2 * h + 8 * std::int64_t{13824} + 4 * 40);
+  EXPECT_EQ(ContextBytes(Layers(llama, 1, 1)).value(), fused);
+  RunAs("llama-eager", llama);
+  EXPECT_EQ(ContextBytes(Layers(llama, 1, 1)).value(), fused + kTokens * 20 * h);
+}
+
+// An exchange of heads keeps the attention output before and behind it.
+TEST(SavedTensorsTest, ExchangeOfHeadsKeepsTheOutputTwice) {
+  Module llama = tests::Llama("70b", 80, 8192, 28672, 64);
+  BlockShape shape = Layers(llama, 1, 2);
+  shape.cp = 4;
+  const std::int64_t ring = ContextBytes(shape).value();
+  llama.settings.context_parallel = ContextParallel::kAllToAll;
+  EXPECT_EQ(ContextBytes(shape).value(), ring + kTokens * 2 * kHidden / 2);
+}
+
+// The whole vocabulary at 16 B a logit, and the rank's own 16-bit logits.
+TEST(SavedTensorsTest, AGatheredLossIsNotDividedByTp) {
+  Module llama = tests::Llama("13b", 40, 5120, 13824, 40, 40);
+  RunAs("llama-eager", llama);
+  BlockShape shape = Layers(llama, 1, 4);
+  shape.block.head = true;
+  EXPECT_EQ(LogitBytes(shape).value(),
+            16 * kTokens * 128256 + 2 * kTokens * std::int64_t{128256} / 4);
+}
+
+// fp8 beside 16-bit weights: two copies of the layers' matrices. With fp8 primary weights 2 B of
+// every parameter in all, one of which is the weight itself.
+TEST(SavedTensorsTest, Fp8WeightsHaveCopies) {
+  Module llama = tests::Llama("70b", 80, 8192, 28672, 64);
+  EXPECT_EQ(WeightCopyBytes(Layers(llama, 3, 1)).value(), 0);
+  llama.settings.precision = DType::kFp8;
+  EXPECT_EQ(WeightCopyBytes(Layers(llama, 3, 1)).value(),
+            2 * 3 * LayerMatrixParameters(llama.transformer));
+  llama.settings.fp8_primary_weights = true;
+  EXPECT_EQ(WeightCopyBytes(Layers(llama, 3, 1)).value(), 3 * LayerParameters(llama.transformer));
+}
+
+// modelling_memory §4: which moment an op's transient is of.
+TEST(SavedTensorsTest, WorksNameTheirMoment) {
+  Module llama = tests::Llama("8b", 32, 4096, 14336, 32);
+  BlockShape shape = Layers(llama, 4, 1);
+  const auto moment = [&](Action action) { return DescribeWork(shape, action).moment; };
+  EXPECT_EQ(moment(Action::kForward), MemoryMoment::kForward);
+  EXPECT_EQ(moment(Action::kBackward), MemoryMoment::kTurn);
+  shape.block.head = true;
+  EXPECT_EQ(moment(Action::kBackward), MemoryMoment::kLoss);
+  shape.block.head = false;
+  llama.settings.recompute = Recompute::kFull;
+  EXPECT_EQ(moment(Action::kBackward), MemoryMoment::kRecompute);
+  // Few tokens: the embedding's gradient, 2·V·h, is more than all the layers keep.
+  llama.settings.recompute = Recompute::kNone;
+  shape.block.stem = true;
+  shape.tokens = 16;
+  shape.span = 16;
+  EXPECT_EQ(moment(Action::kBackward), MemoryMoment::kEndOfBackward);
 }
 
 // Measured peaks (max allocated) of Megatron-Core with Transformer Engine: reduced Llama-3 70B and

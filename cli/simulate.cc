@@ -53,12 +53,13 @@ void AddAssumptions(scenarios::Scenario& scenario) {
 
 int Simulate(const SimulateOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const sim::SimOptions engine = EngineOptions(options);
+  sim::SimOptions engine = EngineOptions(options);
   std::vector<std::string> outputs = options.traces;
   if (options.output.file) outputs.push_back(*options.output.file);
   CheckFiles({options.scenario}, outputs);
   Progress progress("loading the scenario");
   scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
+  engine.allocator = scenario.job.allocator;
   const topology::Cluster cluster(scenario.cluster);
   progress.Begin("planning");
   const plan::Program program = plan::Build(scenario.job);

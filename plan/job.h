@@ -51,6 +51,13 @@ struct OptimizerOptions {
   bool clip_gradients = true;
 };
 
+/// How the process allocates device memory: decides what it reserves beyond what tensors take.
+enum class Allocator : std::uint8_t {
+  kCaching,             // PyTorch's default segments
+  kEagerStreams,        // eager code on several streams, which share no segments
+  kExpandableSegments,  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+};
+
 /// A validated request for a program. Needs what scenarios guarantees: exactly one decoder, every
 /// other module an encoder with one edge into it, layouts that tile [0, num_ranks) and make one of
 /// the three placements, divisibility of heads, layers, batch. Build() checks its own
@@ -62,6 +69,7 @@ struct Job {
   Workload workload;
   ScheduleOptions schedule;
   OptimizerOptions optimizer;
+  Allocator allocator = Allocator::kCaching;
   Placement placement = Placement::kHomogeneous;
   int num_ranks = 0;
   int num_steps = 1;

@@ -67,6 +67,19 @@ void Analysis::OnTrailer(const traces::Trailer& trailer) {
   if (!state_->record) throw base::Error("trace: the trailer comes before the header");
   RunRecord& record = *state_->record;
   Figures& figures = state_->figures;
+  figures.has_times = trailer.end_ps > 0 || trailer.num_ops > 0;
+  if (figures.has_times) TakeTimes(trailer);
+  SummarizeMemory(record, trailer, figures);
+  figures.num_ops = trailer.num_ops;
+  figures.folded = trailer.folded;
+  figures.simulated_ranks = trailer.simulated_ranks;
+  state_->record.reset();
+  state_->complete = true;
+}
+
+void Analysis::TakeTimes(const traces::Trailer& trailer) {
+  RunRecord& record = *state_->record;
+  Figures& figures = state_->figures;
   record.Finish(trailer);
   const Window window = WindowOf(state_->header, trailer, record);
   ComputeRates(state_->header, window, figures);
@@ -77,12 +90,6 @@ void Analysis::OnTrailer(const traces::Trailer& trailer) {
   }
   AverageTime(record, window, splits, figures);
   SummarizePath(record, window, FindCriticalPath(record, window), figures);
-  SummarizeMemory(record, trailer, figures);
-  figures.num_ops = trailer.num_ops;
-  figures.folded = trailer.folded;
-  figures.simulated_ranks = trailer.simulated_ranks;
-  state_->record.reset();
-  state_->complete = true;
 }
 
 const Figures& Analysis::figures() const {

@@ -55,6 +55,8 @@ class Analysis final : public traces::TraceSink {
   const Figures& figures() const;
 
  private:
+  void TakeTimes(const traces::Trailer& trailer);
+
   struct State;
   std::unique_ptr<State> state_;
 };

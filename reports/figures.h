@@ -65,10 +65,12 @@ struct MemoryFigure {
   std::int32_t fullest_rank = 0;
   std::int64_t peak_bytes = 0;         // on the device, with allocator slack, context and NCCL
   std::int64_t allocated_bytes = 0;    // tensors and workspace
+  std::int64_t reserved_bytes = 0;     // with allocator slack; 0 where nobody knows
   std::int64_t lowest_peak_bytes = 0;  // of the role's emptiest rank
   std::int64_t capacity_bytes = 0;
   std::string verdict;  // "fits", "borderline", "does_not_fit"
   std::string moment;   // what ran at the peak
+  std::string phase;    // which moment of a step that is: "turn", "loss", "recompute" …
   std::vector<std::pair<std::string, std::int64_t>> categories;  // largest first
 
   bool fits() const { return verdict != "does_not_fit"; }
@@ -130,6 +132,8 @@ struct Figures {
   std::int64_t num_microbatches = 0;
   std::vector<traces::ModuleRecord> modules;
 
+  /// False where memory alone is predicted: everything about time and speed is unknown then.
+  bool has_times = true;
   std::int64_t window_ps = 0;
   double step_time_s = 0;
   double tokens_per_s = 0;

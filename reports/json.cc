@@ -28,9 +28,12 @@ Json MemoryJson(const Figures& figures) {
                     {"verdict", memory.verdict},
                     {"categories", std::move(categories)},
                     {"allocated_bytes", memory.allocated_bytes},
+                    {"reserved_bytes", memory.reserved_bytes},
+                    {"device_bytes", memory.peak_bytes},
                     {"lowest_peak_bytes", memory.lowest_peak_bytes},
                     {"fullest_rank", memory.fullest_rank},
-                    {"moment", memory.moment}});
+                    {"moment", memory.moment},
+                    {"phase", memory.phase}});
   }
   return rows;
 }
@@ -121,12 +124,15 @@ std::string RenderJson(const Figures& figures) {
   json["scenario"] = {{"name", figures.scenario_name}, {"hash", figures.scenario_hash}};
   json["placement"] = figures.placement;
   json["num_ranks"] = figures.num_ranks;
-  json["step_time_s"] = figures.step_time_s;
-  json["model_tflops_per_gpu"] = figures.model_tflops_per_gpu;
-  json["mfu"] = figures.mfu;
-  json["hfu"] = figures.hfu;
-  json["tokens_per_s"] = figures.tokens_per_s;
-  json["samples_per_s"] = figures.samples_per_s;
+  const auto known = [&](double figure) {
+    return figures.has_times ? Json(figure) : Json(nullptr);
+  };
+  json["step_time_s"] = known(figures.step_time_s);
+  json["model_tflops_per_gpu"] = known(figures.model_tflops_per_gpu);
+  json["mfu"] = known(figures.mfu);
+  json["hfu"] = known(figures.hfu);
+  json["tokens_per_s"] = known(figures.tokens_per_s);
+  json["samples_per_s"] = known(figures.samples_per_s);
   json["band"] = nullptr;
   if (figures.band) {
     json["band"] = {{"low_step_time_s", figures.band->low_step_time_s},
@@ -136,7 +142,7 @@ std::string RenderJson(const Figures& figures) {
     json["duty_relief"] = {{"clock_ratio", figures.duty_relief->clock_ratio},
                            {"step_time_s", figures.duty_relief->step_time_s}};
   }
-  json["shares"] = SharesJson(figures.shares);
+  json["shares"] = figures.has_times ? SharesJson(figures.shares) : Json(nullptr);
   json["memory"] = MemoryJson(figures);
   json["boundaries"] = BoundariesJson(figures);
   json["critical_path"] = PathJson(figures);

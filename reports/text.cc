@@ -37,10 +37,15 @@ class TextReport {
 
   std::string Render() {
     Heading();
-    Headline();
-    TimeUses();
-    TimesByRole();
-    Exposed();
+    if (figures_.has_times) {
+      Headline();
+      TimeUses();
+      TimesByRole();
+      Exposed();
+    } else {
+      Line("");
+      Line("  no step time: nobody has measured this machine's kernels; memory needs none");
+    }
     Boundaries();
     Memory();
     Path();
@@ -198,12 +203,16 @@ class TextReport {
     Title("Memory", "peak of each role's fullest rank, worst first");
     Table rows({{"role"},
                 {"ranks", Align::kRight},
-                {"peak", Align::kRight},
+                {"allocated", Align::kRight},
+                {"reserved", Align::kRight},
+                {"device", Align::kRight},
                 {"capacity", Align::kRight},
                 {""},
                 {"verdict"}});
     for (const MemoryFigure& memory : figures_.memory) {
-      rows.AddRow({memory.role, base::FormatCount(memory.ranks), InBytes(memory.peak_bytes),
+      const auto known = [](std::int64_t bytes) { return bytes > 0 ? InBytes(bytes) : ""; };
+      rows.AddRow({memory.role, base::FormatCount(memory.ranks), known(memory.allocated_bytes),
+                   known(memory.reserved_bytes), InBytes(memory.peak_bytes),
                    InBytes(memory.capacity_bytes), MemoryBar(memory),
                    paint_(HueOf(memory), VerdictInWords(memory.verdict))});
     }
@@ -221,6 +230,7 @@ class TextReport {
     }
     if (memory.categories.empty()) return;
     std::string line = memory.role + " at its peak";
+    if (!memory.phase.empty()) line += ", the " + memory.phase;
     if (!memory.moment.empty()) line += " (" + memory.moment + ")";
     Line("  " + paint_(Hue::kFaint, line + ": ") + Largest(memory));
   }

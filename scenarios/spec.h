@@ -125,6 +125,7 @@ struct ScenarioSpec {
   std::vector<EdgeSpec> edges;  ///< absent: every encoder feeds the decoder
   plan::ScheduleOptions schedule;
   plan::OptimizerOptions optimizer;
+  plan::Allocator allocator = plan::Allocator::kCaching;
   StepSpec step;
 };
 

@@ -57,6 +57,28 @@ std::string Explain(const Lowered& lowered, const EngineResult& result) {
                      plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
 }
 
+// Where nothing prices a kernel: memory needs the program alone.
+Outcome PredictOnlyMemory(const plan::Program& program, const topology::Cluster& cluster,
+                          const profiles::Profile& profile, const SimOptions& options,
+                          RunFacts facts, traces::TraceSink& sink) {
+  facts.assumptions.push_back(
+      fmt::format("no time is predicted: profile {} has no kernels (`gemm.*`), only capacity and "
+                  "data-sheet figures",
+                  profile.name()));
+  const std::vector<RankMemory> kinds =
+      PredictMemory(program, ReadMemoryFacts(profile, options.allocator));
+  sink.OnHeader(DescribeMemory(program, kinds, cluster, profile, facts));
+  Outcome outcome{.simulated_ranks = static_cast<std::int32_t>(kinds.size()), .has_times = false};
+  traces::Trailer trailer;
+  trailer.simulated_ranks = outcome.simulated_ranks;
+  for (const RankMemory& kind : kinds) {
+    outcome.fits = outcome.fits && kind.peak.verdict != "does_not_fit";
+    trailer.memory.push_back(kind.peak);
+  }
+  sink.OnTrailer(trailer);
+  return outcome;
+}
+
 traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile,
                           const SimOptions& options, const EngineResult& result,
                           traces::TraceSink& sink, Outcome& outcome) {
@@ -65,26 +87,34 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
   trailer.num_ops = result.num_ops;
   trailer.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   trailer.folded = lowered.folded;
-  const MemoryFacts facts = ReadMemoryFacts(profile);
+  const MemoryFacts facts = ReadMemoryFacts(profile, options.allocator);
   for (std::uint32_t cls = 0; cls < lowered.classes.size(); ++cls) {
     const LoweredClass& here = lowered.classes[cls];
-    const Ledger ledger(*lowered.program, lowered.variants[here.variant], result.times[cls]);
-    traces::MemoryPeak peak =
-        ledger.Peak(facts, CountCommunicators(lowered.role(cls), here, lowered));
+    const plan::Program& program = *lowered.program;
+    const Ledger ledger(program, lowered.role(cls), program.table(here.representative));
+    const int communicators = CountCommunicators(program, here.representative);
+    traces::MemoryPeak peak = ledger.Peak(facts, communicators, &result.times[cls]);
     peak.rank_class = cls;
     outcome.fits = outcome.fits && peak.verdict != "does_not_fit";
     trailer.memory.push_back(std::move(peak));
-    if (options.record_memory_counters) sink.OnMemory(ledger.Counters(cls, facts));
+    if (options.record_memory_counters) {
+      sink.OnMemory(ledger.Counters(cls, facts, result.times[cls]));
+    }
   }
   return trailer;
 }
 
 }  // namespace
 
+bool HasKernels(const profiles::Profile& profile) { return !profile.KeysUnder("gemm.").empty(); }
+
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
                  const profiles::Profile& profile, const SimOptions& options, const RunFacts& facts,
                  traces::TraceSink& sink) {
   CheckRoom(program, cluster);
+  if (!HasKernels(profile)) {
+    return PredictOnlyMemory(program, cluster, profile, options, facts, sink);
+  }
   const KernelModel kernels(profile);
   const NcclModel collectives(profile);
   const SegmentModel segments(profile, kernels, collectives);

@@ -6,6 +6,7 @@
 #include "base/sim_time.h"
 #include "plan/program/program.h"
 #include "profiles/profile.h"
+#include "sim/memory/memory_facts.h"
 #include "topology/cluster.h"
 #include "traces/trace.h"
 
@@ -19,6 +20,7 @@ struct SimOptions {
   Folding folding = Folding::kAuto;
   Expansion expansion = Expansion::kFused;
   bool record_memory_counters = true;
+  plan::Allocator allocator = plan::Allocator::kCaching;
 };
 
 /// Facts for the trace's header that simulation itself does not know.
@@ -39,12 +41,20 @@ struct Outcome {
   std::int32_t simulated_ranks = 0;
   bool folded = false;
   bool fits = true;  // no rank class is does_not_fit
+  /// False where the profile states a capacity but no kernels: memory is predicted, time is not.
+  bool has_times = true;
 };
+
+/// Whether the profile has kernels to price, or is of a machine of which only the capacity and
+/// data-sheet figures are known.
+bool HasKernels(const profiles::Profile& profile);
 
 /// Simulates every op of `program` on the first program.num_ranks devices of `cluster`.
 ///
 /// A function of its inputs alone: equal inputs give equal events. Throws base::Error when the
-/// cluster has too few devices or the profile lacks a parameter.
+/// cluster has too few devices or the profile lacks a parameter. Without kernels in the profile
+/// (HasKernels) there are no events: the trace has the memory of every kind of rank and an
+/// assumption that says why there is no time.
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
                  const profiles::Profile& profile, const SimOptions& options, const RunFacts& facts,
                  traces::TraceSink& sink);

@@ -220,12 +220,9 @@ std::string PeakRateKey(const plan::Program& program) {
   return "device.peak_rate.bf16";
 }
 
-}  // namespace
-
-traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster,
-                           const profiles::Profile& profile, const SimOptions& options,
-                           const RunFacts& facts) {
-  const plan::Program& program = *lowered.program;
+// What needs neither costs nor classes.
+traces::Header DescribeProgram(const plan::Program& program, const topology::Cluster& cluster,
+                               const profiles::Profile& profile, const RunFacts& facts) {
   traces::Header header;
   header.kind = traces::TraceKind::kPredicted;
   header.scenario_name = facts.scenario_name;
@@ -242,17 +239,44 @@ traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& clus
   header.num_microbatches = program.num_microbatches;
   header.tokens_per_step = program.workload.global_batch * program.workload.sequence_length;
   header.samples_per_step = program.workload.global_batch;
-  header.expanded = options.expansion == Expansion::kExpanded;
-  header.folded = lowered.folded;
   header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
   header.assumptions = facts.assumptions;
+  AddModules(program, header);
+  AddBoundaries(program, header);
+  return header;
+}
+
+}  // namespace
+
+traces::Header DescribeRun(const Lowered& lowered, const topology::Cluster& cluster,
+                           const profiles::Profile& profile, const SimOptions& options,
+                           const RunFacts& facts) {
+  const plan::Program& program = *lowered.program;
+  traces::Header header = DescribeProgram(program, cluster, profile, facts);
+  header.expanded = options.expansion == Expansion::kExpanded;
+  header.folded = lowered.folded;
   for (const Variant& variant : lowered.variants) {
     header.roles.push_back(DescribeRole(program, variant, options));
   }
-  AddModules(program, header);
-  AddBoundaries(program, header);
   AddClasses(lowered, cluster, header);
   AddFlops(lowered, header);
+  return header;
+}
+
+traces::Header DescribeMemory(const plan::Program& program, const std::vector<RankMemory>& kinds,
+                              const topology::Cluster& cluster, const profiles::Profile& profile,
+                              const RunFacts& facts) {
+  traces::Header header = DescribeProgram(program, cluster, profile, facts);
+  header.folded = kinds.size() < static_cast<std::size_t>(program.num_ranks);
+  for (const RankMemory& kind : kinds) {
+    header.roles.emplace_back().name = program.role(kind.ranks.front()).name;
+    traces::RankClass& record = header.classes.emplace_back();
+    record.representative = kind.ranks.front().value();
+    record.count = static_cast<std::int32_t>(kind.ranks.size());
+    for (const base::Rank rank : kind.ranks) record.members.push_back(rank.value());
+    record.role = static_cast<std::uint32_t>(header.roles.size() - 1);
+    record.node = cluster.NodeOf(cluster.DeviceOf(kind.ranks.front())).value();
+  }
   return header;
 }
 

@@ -195,11 +195,13 @@ struct MemoryCounter {
 struct MemoryPeak {
   std::uint32_t rank_class = 0;
   std::int64_t time_ps = 0;
-  std::int64_t peak_bytes = 0;    // tensors and workspace ("allocated")
-  std::int64_t device_bytes = 0;  // with allocator slack, CUDA context, NCCL
+  std::int64_t peak_bytes = 0;      // tensors and workspace ("allocated")
+  std::int64_t reserved_bytes = 0;  // with allocator slack
+  std::int64_t device_bytes = 0;    // with CUDA context and NCCL too
   std::int64_t capacity_bytes = 0;
-  std::string verdict;                             // "fits", "borderline", "does_not_fit"
-  std::string moment;                              // the op running at the peak, in words
+  std::string verdict;  // "fits", "borderline", "does_not_fit"
+  std::string moment;   // the op running at the peak, in words
+  std::string phase;    // which moment of a step that is: "turn", "loss", "end of backward" …
   std::map<std::string, std::int64_t> categories;  // sums to device_bytes
   bool operator==(const MemoryPeak&) const = default;
 };
@@ -214,7 +216,8 @@ struct ImposedWait {
   bool operator==(const ImposedWait&) const = default;
 };
 
-/// What is known only at the end.
+/// What is known only at the end. A trailer without ops that ends at 0 is of a run that took place
+/// nowhere: its memory was predicted from the program alone.
 struct Trailer {
   std::int64_t end_ps = 0;
   std::vector<std::int64_t> step_end_ps;

@@ -224,6 +224,7 @@ void TakeFullest(const RunRecord& record, const traces::MemoryPeak& peak, Memory
   figure.fullest_rank = record.rank_class(peak.rank_class).representative;
   figure.peak_bytes = DeviceBytes(peak);
   figure.allocated_bytes = peak.peak_bytes;
+  figure.reserved_bytes = peak.reserved_bytes;
   figure.capacity_bytes = peak.capacity_bytes;
   figure.verdict = peak.verdict;
   if (figure.verdict.empty()) {
@@ -231,6 +232,7 @@ void TakeFullest(const RunRecord& record, const traces::MemoryPeak& peak, Memory
     figure.verdict = fits ? "fits" : "does_not_fit";
   }
   figure.moment = peak.moment;
+  figure.phase = peak.phase;
   figure.categories.assign(peak.categories.begin(), peak.categories.end());
   std::stable_sort(figure.categories.begin(), figure.categories.end(),
                    [](const auto& left, const auto& right) { return left.second > right.second; });

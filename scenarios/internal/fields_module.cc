@@ -92,7 +92,9 @@ void Fields(Archive& archive, LayoutSpec& layout) {
   archive.Values(
       "stage_layers", layout.stage_layers.size(),
       [&layout](std::size_t size) { layout.stage_layers.resize(size); },
-      [&layout](std::size_t index) { return Integer(layout.stage_layers[index], kLayers); },
+      [&layout](std::size_t index) {
+        return Integer(layout.stage_layers[index], {0, kLayers.max});
+      },
       "layers of each (virtual) stage, first to last; absent: by `split`; even means that the "
       "first "
       "stages take the rest, or that the ends have one less where two layers more would divide");
@@ -163,10 +165,21 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
   archive.Value("loss",
                 OneOf(settings.loss, {Means("fused", plan::LossKernel::kFused),
                                       Means("unfused", plan::LossKernel::kUnfused),
-                                      Means("in_place", plan::LossKernel::kInPlace)}),
+                                      Means("in_place", plan::LossKernel::kInPlace),
+                                      Means("shifted_copy", plan::LossKernel::kShiftedCopy),
+                                      Means("eager", plan::LossKernel::kEager),
+                                      Means("gathered_eager", plan::LossKernel::kGatheredEager),
+                                      Means("held_outputs", plan::LossKernel::kHeldOutputs)}),
                 kOptional,
-                "decoders: which code runs the cross-entropy; in_place writes its gradient over "
-                "the logits");
+                "decoders: which code runs the cross-entropy; bytes a logit: in_place 2, fused 6, "
+                "shifted_copy 8, unfused 10, eager 14, gathered_eager 16 of the whole vocabulary, "
+                "held_outputs 20");
+  archive.Value(
+      "context_parallel",
+      OneOf(settings.context_parallel, {Means("ring", plan::ContextParallel::kRing),
+                                        Means("all_to_all", plan::ContextParallel::kAllToAll)}),
+      kOptional,
+      "with cp > 1: keys and values go round a ring, or sequences are exchanged for heads");
   archive.Value("optimizer_instances", Integer(settings.optimizer_instances, kDegree), kOptional,
                 "copies of the sharded optimizer state; dp is split into as many groups");
   archive.Value("offload_parameters", BoolScalar(settings.offload_parameters), kOptional,

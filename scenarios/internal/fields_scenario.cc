@@ -168,6 +168,14 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
                "who feeds whom; absent: every encoder feeds the decoder");
   StructField(archive, "schedule", scenario.schedule, "order of work");
   StructField(archive, "optimizer", scenario.optimizer, "gradients, parameters, optimizer state");
+  archive.Value("allocator",
+                OneOf(scenario.allocator,
+                      {Means("caching", plan::Allocator::kCaching),
+                       Means("eager_streams", plan::Allocator::kEagerStreams),
+                       Means("expandable_segments", plan::Allocator::kExpandableSegments)}),
+                kOptional,
+                "how device memory is reserved: PyTorch's segments, the same under eager code on "
+                "several streams, or segments that grow");
   StructField(archive, "step", scenario.step, "what is simulated");
 }
 

@@ -97,6 +97,7 @@ plan::Job MakeJob(const ScenarioSpec& spec, const ModuleSpec& decoder, plan::Pla
                   spec.workload.microbatch_size};
   job.schedule = spec.schedule;
   job.optimizer = spec.optimizer;
+  job.allocator = spec.allocator;
   job.placement = placement;
   job.num_ranks = static_cast<int>(*spec.num_gpus);
   job.num_steps = static_cast<int>(spec.step.num_steps);

@@ -127,7 +127,7 @@ class ModuleCheck {
     const std::int64_t num_stages = layout_.pp * layout_.vpp;
     // An LLM's ends may have embedding and head alone.
     const bool ends_alone = !is_encoder_ && stages.empty() && num_layers + 2 == num_stages;
-    if (num_layers < num_stages && !ends_alone) {
+    if (stages.empty() && num_layers < num_stages && !ends_alone) {
       Complain(layout_.vpp > 1 ? "layout.vpp" : "layout.pp",
                fmt::format("{} stages are more than the {} layers", num_stages, num_layers));
     }
@@ -143,6 +143,12 @@ class ModuleCheck {
     if (sum != num_layers) {
       Complain("layout.stage_layers",
                fmt::format("adds up to {}, but the model has {} layers", sum, num_layers));
+    }
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      const bool is_end = !is_encoder_ && (stage == 0 || stage + 1 == stages.size());
+      if (stages[stage] > 0 || is_end) continue;
+      Complain("layout.stage_layers", fmt::format("stage {} would have nothing to do", stage),
+               "only a decoder's first and last stage may have embedding and head alone");
     }
   }
 
@@ -176,7 +182,8 @@ class ModuleCheck {
     if (settings.fp8_primary_weights && settings.precision != plan::DType::kFp8) {
       Complain("fp8_primary_weights", "needs `precision: fp8`");
     }
-    if (settings.precision == plan::DType::kFp8 && settings.framework->saved_fp8 == nullptr) {
+    if (settings.precision == plan::DType::kFp8 &&
+        settings.framework->memory->saved_fp8 == nullptr) {
       Complain("precision", fmt::format("{} has no fp8", settings.framework->name), "use bf16");
     }
     if (settings.recompute_layers > 0 && settings.recompute != plan::Recompute::kFull) {

@@ -28,7 +28,10 @@ constexpr std::array<std::pair<AttentionKernel, const char*>, 4> kFusedKernels =
 }};
 
 bool HasKernel(const profiles::Profile& profile, AttentionKernel kernel) {
-  if (kernel == AttentionKernel::kUnfused) return profile.has("attention.unfused.gemm_share");
+  if (kernel == AttentionKernel::kUnfused) {
+    // Two matrix products: without any there is no kernel either.
+    return profile.has("attention.unfused.gemm_share") && !profile.KeysUnder("gemm.").empty();
+  }
   const auto* known = std::find_if(kFusedKernels.begin(), kFusedKernels.end(),
                                    [&](const auto& entry) { return entry.first == kernel; });
   return profile.has(fmt::format("attention.{}.forward.causal.rate", known->second));

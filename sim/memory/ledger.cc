@@ -1,83 +1,59 @@
 #include "sim/memory/ledger.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "plan/program/print.h"
 
 namespace isthmus::sim {
 
-MemoryFacts ReadMemoryFacts(const profiles::Profile& profile) {
-  return {.workspace_bytes = profile.Size("ledger.workspace").value(),
-          .context_bytes = profile.Size("ledger.cuda_context").value(),
-          .nccl_bytes_per_communicator = profile.Size("ledger.nccl_per_communicator").value(),
-          .fragmentation = profile.Number("ledger.fragmentation"),
-          .capacity_bytes = profile.Size("device.usable_memory").value(),
-          .verdict_margin = profile.Number("ledger.verdict_margin")};
-}
-
-Ledger::Ledger(const plan::Program& program, const Variant& variant, const ClassTimes& times)
-    : program_(program), variant_(variant), role_(*variant.ops), times_(times) {
+Ledger::Ledger(const plan::Program& program, const plan::Role& role, const plan::SizeTable& table)
+    : program_(program), role_(role), table_(table) {
   AddStorages();
   AddTransients();
   std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
-    return a.time_ps != b.time_ps ? a.time_ps < b.time_ps : (a.bytes < 0) > (b.bytes < 0);
+    return a.op != b.op ? a.op < b.op : (a.bytes > 0) > (b.bytes > 0);
   });
 }
 
-std::int64_t Ledger::SizeOf(const plan::Storage& storage) const {
-  return storage.size == plan::kNone32
-             ? 0
-             : program_.tables[variant_.table].bytes[storage.size].value();
-}
-
-/// A P2P op holds what it sends until its last transfer is over.
-std::int64_t Ledger::EndOf(std::uint32_t index) const {
-  const plan::Op& op = role_.ops[index];
-  std::int64_t end = times_.end_ps[index];
-  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
-    end = std::max(end, times_.transfer_end_ps[at]);
-  }
-  return end;
-}
-
-bool Ledger::Sends(const plan::Op& op, plan::ValueId value) const {
+// What a P2P op only waits for it does not hold.
+bool Ledger::Holds(const plan::Op& op, plan::ValueId consumed) const {
+  if (op.kind != plan::OpKind::kP2P) return true;
   const auto transfers = role_.transfers_of(op);
   return std::any_of(transfers.begin(), transfers.end(), [&](const plan::Transfer& transfer) {
-    return transfer.sends && transfer.value == value;
+    return transfer.sends && transfer.value == consumed;
   });
 }
 
 std::vector<Ledger::Life> Ledger::LivesOf() const {
   std::vector<Life> lives(role_.storages.size());
-  const auto touch = [&](plan::ValueId value, std::int64_t begin, std::int64_t end,
-                         std::uint32_t op) {
+  const auto touch = [&](plan::ValueId value, std::uint32_t op) {
     Life& life = lives[role_.values[value].storage];
-    if (life.begin_ps < 0) {
-      life.begin_ps = begin;
-      life.op = op;
-    }
-    life.end_ps = std::max(life.end_ps, end);
+    life.first = std::min(life.first, op);
+    life.last = std::max(life.last, op);
   };
   for (std::uint32_t index = 0; index < role_.ops.size(); ++index) {
     const plan::Op& op = role_.ops[index];
-    const std::int64_t start = times_.start_ps[index];
-    const std::int64_t end = EndOf(index);
-    for (const plan::ValueId value : role_.produced_by(op)) touch(value, start, end, index);
+    for (const plan::ValueId value : role_.produced_by(op)) touch(value, index);
     for (const plan::ValueId value : role_.consumed_by(op)) {
-      // What a P2P op only waits for it does not hold.
-      const bool holds = op.kind != plan::OpKind::kP2P || Sends(op, value);
-      touch(value, start, holds ? end : times_.end_ps[index], index);
+      if (Holds(op, value)) touch(value, index);
     }
   }
   // A view keeps what it looks into.
   for (plan::StorageId storage = 0; storage < role_.storages.size(); ++storage) {
     const plan::StorageId pinned = role_.storages[storage].pins;
     if (pinned != plan::kNone32)
-      lives[pinned].end_ps = std::max(lives[pinned].end_ps, lives[storage].end_ps);
+      lives[pinned].last = std::max(lives[pinned].last, lives[storage].last);
   }
   return lives;
+}
+
+void Ledger::Take(std::uint32_t first, std::uint32_t last, std::int64_t bytes,
+                  plan::MemoryCategory category) {
+  changes_.push_back({first, bytes, category});
+  changes_.push_back({last, -bytes, category});
 }
 
 void Ledger::AddPersistent(plan::StorageId storage, std::int64_t bytes,
@@ -91,11 +67,8 @@ void Ledger::AddPersistent(plan::StorageId storage, std::int64_t bytes,
       return role_.values[value].storage == storage;
     });
     if (!moves) continue;
-    if (op.copy() == plan::CopyDirection::kToHost) {
-      changes_.push_back({times_.end_ps[index], -bytes, index, category});
-    } else {
-      changes_.push_back({times_.start_ps[index], bytes, index, category});
-    }
+    const bool leaves = op.copy() == plan::CopyDirection::kToHost;
+    changes_.push_back({index, leaves ? -bytes : bytes, category});
   }
 }
 
@@ -103,90 +76,98 @@ void Ledger::AddStorages() {
   const std::vector<Life> lives = LivesOf();
   for (plan::StorageId storage = 0; storage < role_.storages.size(); ++storage) {
     const plan::Storage& what = role_.storages[storage];
-    const std::int64_t bytes = SizeOf(what);
+    const std::int64_t bytes = what.size == plan::kNone32 ? 0 : table_.bytes[what.size].value();
     if (bytes == 0) continue;
     if (what.persistent) {
       AddPersistent(storage, bytes, what.category);
-    } else if (lives[storage].begin_ps >= 0) {
-      changes_.push_back({lives[storage].begin_ps, bytes, lives[storage].op, what.category});
-      changes_.push_back({lives[storage].end_ps, -bytes, lives[storage].op, what.category});
+    } else if (lives[storage].first != plan::kNone32) {
+      Take(lives[storage].first, lives[storage].last, bytes, what.category);
     }
   }
 }
 
+const plan::Work* Ledger::WorkOf(const plan::Op& op) const {
+  if (op.kind != plan::OpKind::kCompute && op.kind != plan::OpKind::kOptimizer) return nullptr;
+  return &program_.works[table_.works[op.size]];
+}
+
 void Ledger::AddTransients() {
   for (std::uint32_t index = 0; index < role_.ops.size(); ++index) {
-    const plan::Op& op = role_.ops[index];
-    if (op.kind != plan::OpKind::kCompute && op.kind != plan::OpKind::kOptimizer) continue;
-    const std::int64_t bytes =
-        program_.works[program_.tables[variant_.table].works[op.size]].transient_bytes.value();
-    if (bytes == 0) continue;
-    changes_.push_back({times_.start_ps[index], bytes, index, plan::MemoryCategory::kTransient});
-    changes_.push_back({times_.end_ps[index], -bytes, index, plan::MemoryCategory::kTransient});
+    const plan::Work* work = WorkOf(role_.ops[index]);
+    if (work == nullptr || work->transient_bytes.value() == 0) continue;
+    Take(index, index, work->transient_bytes.value(), plan::MemoryCategory::kTransient);
   }
 }
 
-traces::MemoryPeak Ledger::Peak(const MemoryFacts& facts, int num_communicators) const {
+std::string Ledger::PhaseOf(const plan::Op& op) const {
+  const plan::Work* work = WorkOf(op);
+  return work != nullptr ? plan::ToText(work->moment) : "exchange";
+}
+
+std::int64_t Ledger::TimeOf(const Change& change, const ClassTimes& times) const {
+  if (change.bytes > 0) return times.start_ps[change.op];
+  // A P2P op holds what it sends until its last transfer is over.
+  const plan::Op& op = role_.ops[change.op];
+  std::int64_t end = times.end_ps[change.op];
+  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
+    end = std::max(end, times.transfer_end_ps[at]);
+  }
+  return end;
+}
+
+traces::MemoryPeak Ledger::Peak(const MemoryFacts& facts, int num_communicators,
+                                const ClassTimes* times) const {
   Bytes live = persistent_;
   std::int64_t sum = 0;
   for (const std::int64_t bytes : live) sum += bytes;
   Bytes at_peak = live;
-  traces::MemoryPeak peak{.peak_bytes = sum, .moment = "between steps"};
+  traces::MemoryPeak peak{.peak_bytes = sum, .moment = "between steps", .phase = "between steps"};
   const Change* moment = nullptr;
-  for (std::size_t index = 0; index < changes_.size(); ++index) {
-    const Change& change = changes_[index];
+  std::int64_t time_ps = 0;
+  for (const Change& change : changes_) {
     live[static_cast<std::size_t>(change.category)] += change.bytes;
     sum += change.bytes;
-    // Only what stands at the end of an instant counts: ops of no length leave no trace.
-    if (index + 1 < changes_.size() && changes_[index + 1].time_ps == change.time_ps) continue;
+    if (times != nullptr) time_ps = std::max(time_ps, TimeOf(change, *times));
     if (sum <= peak.peak_bytes) continue;
     peak.peak_bytes = sum;
-    peak.time_ps = change.time_ps;
+    peak.time_ps = time_ps;
     at_peak = live;
     moment = &change;
   }
-  if (moment != nullptr) peak.moment = plan::Describe(program_, role_, role_.ops[moment->op]);
-  peak.peak_bytes += facts.workspace_bytes;
+  if (moment != nullptr) {
+    peak.moment = plan::Describe(program_, role_, role_.ops[moment->op]);
+    peak.phase = PhaseOf(role_.ops[moment->op]);
+  }
   for (std::size_t category = 0; category < at_peak.size(); ++category) {
     if (at_peak[category] == 0) continue;
     peak.categories[plan::ToText(static_cast<plan::MemoryCategory>(category))] = at_peak[category];
   }
-  const auto slack = std::llround(facts.fragmentation * static_cast<double>(peak.peak_bytes));
-  peak.categories["workspace"] += facts.workspace_bytes;
-  peak.categories["allocator_slack"] = slack;
-  peak.categories["cuda_context"] = facts.context_bytes;
-  peak.categories["nccl"] = facts.nccl_bytes_per_communicator * num_communicators;
-  peak.device_bytes = peak.peak_bytes + slack + facts.context_bytes + peak.categories["nccl"];
-  peak.capacity_bytes = facts.capacity_bytes;
-  const auto device = static_cast<double>(peak.device_bytes);
-  const auto capacity = static_cast<double>(peak.capacity_bytes);
-  peak.verdict = device * (1 + facts.verdict_margin) < capacity   ? "fits"
-                 : device * (1 - facts.verdict_margin) > capacity ? "does_not_fit"
-                                                                  : "borderline";
+  AddWhatIsNoTensor(facts, num_communicators, peak);
   return peak;
 }
 
 std::vector<traces::MemoryCounter> Ledger::Counters(std::uint32_t rank_class,
-                                                    const MemoryFacts& facts) const {
+                                                    const MemoryFacts& facts,
+                                                    const ClassTimes& times) const {
   std::int64_t sum = facts.workspace_bytes;
   for (const std::int64_t bytes : persistent_) sum += bytes;
   std::vector<traces::MemoryCounter> counters{{rank_class, 0, sum}};
+  std::int64_t time_ps = 0;
   for (const Change& change : changes_) {
     sum += change.bytes;
-    if (counters.back().time_ps != change.time_ps)
-      counters.push_back({rank_class, change.time_ps, sum});
+    time_ps = std::max(time_ps, TimeOf(change, times));
+    if (counters.back().time_ps != time_ps) counters.push_back({rank_class, time_ps, sum});
     counters.back().bytes = sum;
   }
   return counters;
 }
 
-int CountCommunicators(const plan::Role& role, const LoweredClass& rank_class,
-                       const Lowered& lowered) {
-  const plan::Program& program = *lowered.program;
+int CountCommunicators(const plan::Program& program, base::Rank rank) {
+  const plan::Role& role = program.role(rank);
   std::set<std::vector<base::Rank>> carrying;  // communicators over the same ranks count once
   bool p2p = false;
   const auto add = [&](const plan::GroupRef& group) {
-    std::vector<base::Rank> members = program.Members(rank_class.representative, group);
+    std::vector<base::Rank> members = program.Members(rank, group);
     if (members.size() > 1) carrying.insert(std::move(members));
   };
   std::set<std::uint32_t> seen;
@@ -206,6 +187,24 @@ int CountCommunicators(const plan::Role& role, const LoweredClass& rank_class,
     }
   }
   return static_cast<int>(carrying.size()) + (p2p ? 1 : 0);
+}
+
+std::vector<RankMemory> PredictMemory(const plan::Program& program, const MemoryFacts& facts) {
+  // Ranks of a role count their communicators alike: group sizes follow from the grid.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;
+  std::vector<RankMemory> kinds;
+  for (std::int32_t index = 0; index < program.num_ranks; ++index) {
+    const base::Rank rank{index};
+    const auto [at, is_new] = known.try_emplace(
+        {program.role_of_rank[rank.index()], program.table_of_rank[rank.index()]}, kinds.size());
+    if (is_new) {
+      const Ledger ledger(program, program.role(rank), program.table(rank));
+      kinds.push_back({.ranks = {}, .peak = ledger.Peak(facts, CountCommunicators(program, rank))});
+      kinds.back().peak.rank_class = static_cast<std::uint32_t>(kinds.size() - 1);
+    }
+    kinds[at->second].ranks.push_back(rank);
+  }
+  return kinds;
 }
 
 }  // namespace isthmus::sim

@@ -254,6 +254,8 @@ void Builder::MakeTrailer() {
     peak.peak_bytes = random_.UniformInt(0, std::int64_t{1} << 40U);
     peak.verdict = "fits";
     peak.moment = Text();
+    peak.phase = "turn";
+    peak.reserved_bytes = peak.peak_bytes + 56;
     peak.categories = {{"parameters", 12}, {"activations", 34}};
   }
   trailer.num_ops = trace_.events.size();

@@ -136,10 +136,12 @@ MemoryPeak Decode(const proto::MemoryPeak& message) {
   peak.rank_class = message.rank_class();
   peak.time_ps = message.time_ps();
   peak.peak_bytes = message.peak_bytes();
+  peak.reserved_bytes = message.reserved_bytes();
   peak.device_bytes = message.device_bytes();
   peak.capacity_bytes = message.capacity_bytes();
   peak.verdict = message.verdict();
   peak.moment = message.moment();
+  peak.phase = message.phase();
   for (const proto::NamedBytes& entry : message.categories()) {
     peak.categories[entry.name()] = entry.bytes();
   }

@@ -118,10 +118,12 @@ void Encode(const MemoryPeak& peak, proto::MemoryPeak& message) {
   message.set_rank_class(peak.rank_class);
   message.set_time_ps(peak.time_ps);
   message.set_peak_bytes(peak.peak_bytes);
+  message.set_reserved_bytes(peak.reserved_bytes);
   message.set_device_bytes(peak.device_bytes);
   message.set_capacity_bytes(peak.capacity_bytes);
   message.set_verdict(peak.verdict);
   message.set_moment(peak.moment);
+  message.set_phase(peak.phase);
   for (const auto& [name, bytes] : peak.categories) {
     proto::NamedBytes& entry = *message.add_categories();
     entry.set_name(name);

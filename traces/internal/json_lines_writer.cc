@@ -124,10 +124,12 @@ Json ToJson(const MemoryPeak& peak) {
   return {{"rank_class", peak.rank_class},
           {"time_ps", peak.time_ps},
           {"peak_bytes", peak.peak_bytes},
+          {"reserved_bytes", peak.reserved_bytes},
           {"device_bytes", peak.device_bytes},
           {"capacity_bytes", peak.capacity_bytes},
           {"verdict", peak.verdict},
           {"moment", peak.moment},
+          {"phase", peak.phase},
           {"categories", peak.categories}};
 }
 

@@ -41,9 +41,11 @@ sim::RunFacts FactsOf(const scenarios::Scenario& scenario, const std::string& co
 }
 
 void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
-         const profiles::Profile& profile, const sim::RunFacts& facts, traces::TraceSink& sink) {
-  const sim::Outcome outcome = sim::Simulate(program, topology::Cluster(cluster), profile,
-                                             {.record_memory_counters = false}, facts, sink);
+         const profiles::Profile& profile, const sim::RunFacts& facts, traces::TraceSink& sink,
+         plan::Allocator allocator = plan::Allocator::kCaching) {
+  const sim::SimOptions options{.record_memory_counters = false, .allocator = allocator};
+  const sim::Outcome outcome =
+      sim::Simulate(program, topology::Cluster(cluster), profile, options, facts, sink);
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 }
 
@@ -60,7 +62,8 @@ Prediction StepSimulation::Predict(const std::string& commit) const {
   reports::Analysis analysis;
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
-  Run(program_, scenario_.cluster, scenario_.profile, FactsOf(scenario_, commit), sink);
+  Run(program_, scenario_.cluster, scenario_.profile, FactsOf(scenario_, commit), sink,
+      scenario_.job.allocator);
 
   Prediction prediction{.figures = analysis.figures()};
   prediction.forward_backward_time_s = Seconds(forward_backward);

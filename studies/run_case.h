@@ -14,7 +14,7 @@ namespace isthmus::studies {
 /// What a published memory figure counts.
 enum class MemoryCounter : std::uint8_t {
   kAllocated,  ///< tensors and workspace
-  kReserved,   ///< with the allocator's slack: allocated · 1.01 + 0.6 GiB (modelling_memory §5)
+  kReserved,   ///< with the allocator's slack (modelling_memory §5)
   kDevice,     ///< with CUDA context and NCCL, as nvidia-smi shows it
 };
 
@@ -61,6 +61,7 @@ struct RunCase {
   std::optional<double> measured_step_time_s;
   std::optional<double> measured_memory_gib;
   MemoryCounter memory_counter = MemoryCounter::kAllocated;
+  bool ran_out_of_memory = false;  ///< the row says so; it has no figure then
 
   // Rows that are one workload in several modes: "A2.1" in "H" (homogeneous), "C", "NC".
   std::string workload;

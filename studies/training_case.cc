@@ -18,8 +18,10 @@ void Measure(const RunsRow& row, RunsKind kind, RunCase& run) {
     run.measured_step_time_s = row.number("step_time_s");
     if (!run.measured_step_time_s) run.measured_step_time_s = row.number("derived_step_time_s");
   }
+  // What several sources print as GB is GiB: the zero-bubble fork, nanotron (modelling_memory §5).
   const char* column = is_memory ? "value_gib" : "peak_mem_gib";
-  if (row.text(column).starts_with('>')) return;  // ran out of memory
+  run.ran_out_of_memory = row.text(column).starts_with('>');
+  if (run.ran_out_of_memory) return;
   run.measured_memory_gib = row.number(column);
   const bool is_decimal = metric.starts_with("GB") && !Has(metric, "nanotron") &&
                           !Has(row.text("framework"), "zero-bubble");
@@ -40,7 +42,8 @@ RunCase MakeTrainingCase(const RunsRow& row, RunsKind kind) {
               .framework = row.text("framework")};
   run.why = WhyNotTraining(row, kind);
   if (run.why.empty()) Measure(row, kind, run);
-  if (run.why.empty() && !run.measured_step_time_s && !run.measured_memory_gib) {
+  const bool has_figure = run.measured_step_time_s || run.measured_memory_gib;
+  if (run.why.empty() && !has_figure && !run.ran_out_of_memory) {
     run.why = "neither a step time nor a memory figure";
   }
   if (run.why.empty()) TrainingSpec(row, kind).Fill(run);

@@ -132,6 +132,7 @@ Validation Validate(const ValidateOptions& options) {
   GroupRows(sets ? &*sets : nullptr, validation);
   CompareGains(validation);
   validation.contradictions = FindContradictions(validation.rows);
+  validation.verdicts = ScoreVerdicts(validation.rows);
   return validation;
 }
 

@@ -12,6 +12,7 @@
 #include "studies/band.h"
 #include "studies/error_statistics.h"
 #include "studies/run_case.h"
+#include "studies/verdict_scores.h"
 
 /// Predictions beside published or own runs.
 namespace isthmus::studies {
@@ -38,6 +39,8 @@ struct RowResult {
   std::optional<double> predicted_memory_gib;  ///< by the row's counter
   std::optional<double> error;                 ///< of the step time, where both are known
   std::optional<double> memory_error;
+  std::optional<double> strict_memory_error;
+  std::string strict_verdict;
   /// The prediction without any value that was chosen after seeing runs: profiles::Profile::Strict
   /// and the release's defaults likewise.
   std::optional<double> strict_step_time_s;
@@ -63,6 +66,7 @@ struct RowGroup {
   ErrorStatistics strict;   ///< of the strict predictions
   ErrorStatistics recipes;  ///< a recipe is one observation: the median of its rows' errors
   ErrorStatistics memory;
+  ErrorStatistics strict_memory;
   int num_with_band = 0;
   int num_in_band = 0;  ///< of these, measured within the 80 % band
 };
@@ -110,6 +114,7 @@ struct Validation {
   std::vector<Gain> gains;
   std::vector<GainSummary> gain_summaries;
   std::vector<Contradiction> contradictions;  ///< the largest first
+  std::vector<VerdictScore> verdicts;         ///< where rows say that they ran out of memory
   /// Ids of sets that no given file holds, or that the filter left out.
   std::vector<std::string> not_loaded;
   std::vector<std::string> skipped_in_sets;  ///< "set row_id"

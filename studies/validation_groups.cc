@@ -32,11 +32,13 @@ RowGroup GroupOf(std::string by, std::string name, const Members& rows) {
   std::vector<double> time_errors;
   std::vector<double> strict_errors;
   std::vector<double> memory_errors;
+  std::vector<double> strict_memory_errors;
   for (const RowResult* row : rows) {
     if (!row->is_predicted) ++group.num_skipped;
     if (row->error) time_errors.push_back(*row->error);
     if (row->strict_error) strict_errors.push_back(*row->strict_error);
     if (row->memory_error) memory_errors.push_back(*row->memory_error);
+    if (row->strict_memory_error) strict_memory_errors.push_back(*row->strict_memory_error);
     if (row->band && row->error) ++group.num_with_band;
     group.num_in_band += internal::IsInBand(*row) ? 1 : 0;
   }
@@ -44,6 +46,7 @@ RowGroup GroupOf(std::string by, std::string name, const Members& rows) {
   group.strict = Summarise(strict_errors);
   group.recipes = OfRecipes(rows);
   group.memory = Summarise(memory_errors);
+  group.strict_memory = Summarise(strict_memory_errors);
   return group;
 }
 

@@ -25,6 +25,7 @@ Json GroupJson(const RowGroup& group) {
   Json json{{"n", group.step_time.n}, {"skipped", group.num_skipped}};
   json.update(StatisticsJson(group.step_time));
   json["memory"] = StatisticsJson(group.memory);
+  json["memory"]["strict"] = StatisticsJson(group.strict_memory);
   json["strict"] = StatisticsJson(group.strict);
   json["recipes"] = StatisticsJson(group.recipes);
   json["share_in_band"] = OrNull(internal::ShareInBand(group));
@@ -61,6 +62,10 @@ Json RowJson(const RowResult& row) {
           {"predicted_memory_gib", OrNull(row.predicted_memory_gib)},
           {"memory_error", OrNull(row.memory_error)},
           {"memory_verdict", row.verdict.empty() ? Json(nullptr) : Json(row.verdict)},
+          {"ran_out_of_memory", row.run.ran_out_of_memory},
+          {"strict_memory_error", OrNull(row.strict_memory_error)},
+          {"strict_memory_verdict",
+           row.strict_verdict.empty() ? Json(nullptr) : Json(row.strict_verdict)},
           {"assumptions", row.assumptions},
           {"release", row.run.release},
           {"precision", row.run.precision},
@@ -83,6 +88,25 @@ Json GainsJson(const std::vector<Gain>& gains) {
                     {"measured_pct", gain.measured_pct},
                     {"predicted_pct", gain.predicted_pct},
                     {"strict_pct", gain.strict_pct}});
+  }
+  return json;
+}
+
+Json CountsJson(const VerdictCounts& counts) {
+  return {{"out_of_memory", counts.out_of_memory},
+          {"ran", counts.ran},
+          {"precision", counts.precision()},
+          {"recall", counts.recall()},
+          {"fits_kept", counts.fits_kept()}};
+}
+
+Json VerdictsJson(const std::vector<VerdictScore>& verdicts) {
+  Json json = Json::array();
+  for (const VerdictScore& score : verdicts) {
+    Json entry{{"framework", score.framework}};
+    entry.update(CountsJson(score.scored));
+    entry["strict"] = CountsJson(score.strict);
+    json.push_back(std::move(entry));
   }
   return json;
 }
@@ -121,6 +145,7 @@ std::string RenderJson(const Validation& validation) {
                   {"gains", GainsJson(validation.gains)},
                   {"gain_summary", GainSummariesJson(validation.gain_summaries)},
                   {"contradictions", ContradictionsJson(validation.contradictions)},
+                  {"verdicts", VerdictsJson(validation.verdicts)},
                   {"skipped_by_reason", skipped},
                   {"not_loaded", validation.not_loaded},
                   {"skipped_in_sets", validation.skipped_in_sets}};

@@ -33,7 +33,9 @@ reports::Table RowsTable(const Validation& validation) {
                         {"strict error %", Align::kRight},
                         {"bracket s", Align::kRight},
                         {"80 % band s", Align::kRight},
-                        {"in band"}});
+                        {"in band"},
+                        {"strict memory error %", Align::kRight},
+                        {"strict verdict"}});
   for (const RowResult& row : validation.rows) {
     table.AddRow(
         {row.run.row_id,
@@ -57,7 +59,9 @@ reports::Table RowsTable(const Validation& validation) {
          row.band ? Range(row.band->low_step_time_s, row.band->high_step_time_s) : "",
          !row.band       ? ""
          : IsInBand(row) ? "yes"
-                         : "no"});
+                         : "no",
+         SignedPercent(row.strict_memory_error),
+         row.strict_verdict});
   }
   return table;
 }
@@ -73,7 +77,8 @@ void AddGroup(reports::Table& table, const RowGroup& group) {
                 Percent(group.strict.median_abs_error), Percent(group.strict.p90_abs_error),
                 SignedPercent(group.strict.mean_signed_error), fmt::format("{}", group.recipes.n),
                 Percent(group.recipes.median_abs_error), Percent(group.recipes.p90_abs_error),
-                Percent(ShareInBand(group))});
+                Percent(ShareInBand(group)), Percent(group.strict_memory.median_abs_error),
+                SignedPercent(group.strict_memory.mean_signed_error)});
 }
 
 }  // namespace
@@ -95,9 +100,37 @@ reports::Table GroupsTable(const Validation& validation) {
                         {"recipes", Align::kRight},
                         {"recipe median %", Align::kRight},
                         {"recipe p90 %", Align::kRight},
-                        {"in 80 % band, %", Align::kRight}});
+                        {"in 80 % band, %", Align::kRight},
+                        {"strict memory median %", Align::kRight},
+                        {"strict memory bias %", Align::kRight}});
   AddGroup(table, validation.summary);
   for (const RowGroup& group : validation.groups) AddGroup(table, group);
+  return table;
+}
+
+namespace {
+
+void AddVerdicts(reports::Table& table, const VerdictScore& score, const char* variant,
+                 const VerdictCounts& counts) {
+  table.AddRow({score.framework, variant, fmt::format("{}", counts.out_of_memory),
+                fmt::format("{}", counts.ran), fmt::format("{:.3f}", counts.precision()),
+                fmt::format("{:.3f}", counts.recall()), fmt::format("{:.3f}", counts.fits_kept())});
+}
+
+}  // namespace
+
+reports::Table VerdictsTable(const Validation& validation) {
+  reports::Table table({{"framework"},
+                        {"variant"},
+                        {"ran out", Align::kRight},
+                        {"ran", Align::kRight},
+                        {"precision", Align::kRight},
+                        {"recall", Align::kRight},
+                        {"fits kept", Align::kRight}});
+  for (const VerdictScore& score : validation.verdicts) {
+    AddVerdicts(table, score, "scored", score.scored);
+    AddVerdicts(table, score, "strict", score.strict);
+  }
   return table;
 }
 

@@ -33,15 +33,15 @@ std::vector<const RowResult*> LargestErrors(const Validation& validation) {
 }
 
 void AddGroup(reports::Table& table, const RowGroup& group) {
-  table.AddRow({group.by, reports::Shorten(group.name, 40), fmt::format("{}", group.step_time.n),
-                Percent(group.step_time.median_abs_error), Percent(group.step_time.p90_abs_error),
-                SignedPercent(group.step_time.mean_signed_error),
-                Percent(group.strict.median_abs_error), Percent(group.strict.p90_abs_error),
-                SignedPercent(group.strict.mean_signed_error), fmt::format("{}", group.recipes.n),
-                Percent(group.recipes.median_abs_error), Percent(ShareInBand(group)),
-                fmt::format("{}", group.memory.n), Percent(group.memory.median_abs_error),
-                SignedPercent(group.memory.mean_signed_error),
-                fmt::format("{}", group.num_skipped)});
+  table.AddRow(
+      {group.by, reports::Shorten(group.name, 40), fmt::format("{}", group.step_time.n),
+       Percent(group.step_time.median_abs_error), Percent(group.step_time.p90_abs_error),
+       SignedPercent(group.step_time.mean_signed_error), Percent(group.strict.median_abs_error),
+       Percent(group.strict.p90_abs_error), SignedPercent(group.strict.mean_signed_error),
+       fmt::format("{}", group.recipes.n), Percent(group.recipes.median_abs_error),
+       Percent(ShareInBand(group)), fmt::format("{}", group.memory.n),
+       Percent(group.memory.median_abs_error), SignedPercent(group.memory.mean_signed_error),
+       Percent(group.strict_memory.median_abs_error), fmt::format("{}", group.num_skipped)});
 }
 
 reports::Table ShortGroupsTable(const Validation& validation) {
@@ -60,6 +60,7 @@ reports::Table ShortGroupsTable(const Validation& validation) {
                         {"memory rows", Align::kRight},
                         {"median %", Align::kRight},
                         {"bias %", Align::kRight},
+                        {"strict %", Align::kRight},
                         {"skipped", Align::kRight}});
   AddGroup(table, validation.summary);
   for (const RowGroup& group : validation.groups) {
@@ -135,6 +136,10 @@ std::string RenderText(const Validation& validation) {
     text += "\nRows that contradict one another: no setting they share explains both\n" +
             ContradictionsTable(validation).RenderText();
   }
+  if (!validation.verdicts.empty()) {
+    text += "\nOut of memory or not; borderline counts as fits\n" +
+            VerdictsTable(validation).RenderText();
+  }
   const auto largest = LargestErrors(validation);
   if (!largest.empty()) {
     text += "\nLargest errors\n" + LargestErrorsTable(largest).RenderText();
@@ -159,6 +164,8 @@ void WriteFolder(const Validation& validation, const std::filesystem::path& fold
   WriteTable(GainSummaryTable(validation), "Gains by table", folder / "gain_summary");
   WriteTable(ContradictionsTable(validation), "Rows that contradict one another",
              folder / "contradictions");
+  WriteTable(VerdictsTable(validation), "Out of memory or not; borderline counts as fits",
+             folder / "verdicts");
   WriteTable(SkippedTable(validation), "Skipped rows", folder / "skipped");
   base::WriteFile(folder / "assumptions.md", AssumptionsText(validation));
   base::WriteFile(folder / "result.json", RenderJson(validation));

@@ -23,10 +23,12 @@ reports::Table GainsTable(const Validation& validation);
 reports::Table GainSummaryTable(const Validation& validation);
 /// Pairs of rows that no setting explains, and what they differ in.
 reports::Table ContradictionsTable(const Validation& validation);
+/// Out-of-memory verdicts beside what happened.
+reports::Table VerdictsTable(const Validation& validation);
 /// Why rows were skipped, the most frequent reason first.
 reports::Table SkippedTable(const Validation& validation);
 
-/// Writes rows, groups, gains, gain_summary, contradictions and skipped as .md and .csv,
+/// Writes rows, groups, gains, gain_summary, contradictions, verdicts and skipped as .md and .csv,
 /// assumptions.md, result.json, scatter.svg, and the scenarios below scenarios/<table>/<row
 /// id>.yaml. Throws base::IoError.
 void WriteFolder(const Validation& validation, const std::filesystem::path& folder);

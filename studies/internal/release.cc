@@ -77,7 +77,10 @@ RowRelease ReleaseOf(const RunsRow& row) {
     return found ? found : FirstYearMonth(second);
   };
   if (Has(framework, "zero-bubble")) return Named("megatron-lm-2022", "zero-bubble fork");
-  if (Has(framework, "Aleph Alpha")) return Named("llama-eager", "Aleph Alpha");
+  if (Has(framework, "Aleph Alpha")) {
+    const bool has_fused_norm = Has(row.text("overlap_flags"), "RMS kernel");
+    return Named(has_fused_norm ? "llama-eager-fused-norm" : "llama-eager", "Aleph Alpha");
+  }
   if (Has(framework, "anotron")) return Named("nanotron", "nanotron");
   if (Has(source, "MLPerf")) return MlPerf(source, framework);
   if (Has(framework, "Megatron-Bridge")) {

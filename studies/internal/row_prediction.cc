@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "scenarios/scenario.h"
+#include "sim/memory/ledger.h"
 #include "studies/predict.h"
 
 namespace isthmus::studies::internal {
@@ -14,23 +15,27 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-double MemoryGib(const reports::Figures& figures, MemoryCounter counter) {
-  std::int64_t allocated = 0;
-  std::int64_t device = 0;
-  for (const reports::MemoryFigure& figure : figures.memory) {
-    allocated = std::max(allocated, figure.allocated_bytes);
-    device = std::max(device, figure.peak_bytes);
-  }
-  const double gib = static_cast<double>(allocated) / kGiB;
+std::int64_t BytesBy(MemoryCounter counter, std::int64_t allocated, std::int64_t reserved,
+                     std::int64_t device) {
   switch (counter) {
     case MemoryCounter::kAllocated:
-      return gib;
+      return allocated;
     case MemoryCounter::kReserved:
-      return gib * 1.01 + 0.6;  // modelling_memory §5
+      return reserved;
     case MemoryCounter::kDevice:
-      return static_cast<double>(device) / kGiB;
+      return device;
   }
-  return gib;
+  return allocated;
+}
+
+// Of the fullest rank.
+double MemoryGib(const reports::Figures& figures, MemoryCounter counter) {
+  std::int64_t most = 0;
+  for (const reports::MemoryFigure& figure : figures.memory) {
+    most = std::max(
+        most, BytesBy(counter, figure.allocated_bytes, figure.reserved_bytes, figure.peak_bytes));
+  }
+  return static_cast<double>(most) / kGiB;
 }
 
 std::string WorstVerdict(const reports::Figures& figures) {
@@ -64,7 +69,8 @@ class RowPrediction {
     const StepSimulation simulation(scenario);
     const Prediction prediction = simulation.Predict(options_.commit);
     TakeFigures(prediction);
-    if (options_.with_alternatives) {
+    if (options_.with_alternatives) RunStrictMemory(simulation);
+    if (options_.with_alternatives && prediction.figures.has_times && !run.ran_out_of_memory) {
       base_s_ = prediction.step_time_s;
       RunAlternatives(WorstVerdict(prediction.figures) != "does_not_fit");
       Score();
@@ -82,8 +88,11 @@ class RowPrediction {
 
  private:
   void TakeFigures(const Prediction& prediction) {
-    result_.predicted_step_time_s = prediction.step_time_s;
-    result_.predicted_full_step_time_s = prediction.figures.step_time_s;
+    if (prediction.figures.has_times) {
+      result_.predicted_step_time_s = prediction.step_time_s;
+      result_.predicted_full_step_time_s = prediction.figures.step_time_s;
+    }
+    result_.assumptions = prediction.figures.assumptions;
     result_.predicted_memory_gib = MemoryGib(prediction.figures, result_.run.memory_counter);
     result_.verdict = WorstVerdict(prediction.figures);
     result_.work_flops =
@@ -143,6 +152,34 @@ class RowPrediction {
     const scenarios::Scenario strict =
         scenarios::ParseScenario(*result_.run.strict_spec, options_.search);
     TakeStrict(StepSimulation(strict));
+  }
+
+  // Figure and verdict without what was chosen after seeing runs: memory needs no simulation.
+  void RunStrictMemory(const StepSimulation& simulation) {
+    if (!result_.run.strict_spec) {
+      TakeStrictMemory(simulation.scenario(), simulation.program());
+      return;
+    }
+    const scenarios::Scenario strict =
+        scenarios::ParseScenario(*result_.run.strict_spec, options_.search);
+    TakeStrictMemory(strict, plan::Build(strict.job));
+  }
+
+  void TakeStrictMemory(const scenarios::Scenario& scenario, const plan::Program& program) {
+    const sim::MemoryFacts facts =
+        sim::ReadMemoryFacts(scenario.profile.Strict(), scenario.job.allocator);
+    std::int64_t most = 0;
+    std::int64_t device = -1;
+    for (const sim::RankMemory& kind : sim::PredictMemory(program, facts)) {
+      const traces::MemoryPeak& peak = kind.peak;
+      most = std::max(most, BytesBy(result_.run.memory_counter, peak.peak_bytes,
+                                    peak.reserved_bytes, peak.device_bytes));
+      if (peak.device_bytes <= device) continue;
+      device = peak.device_bytes;
+      result_.strict_verdict = peak.verdict;
+    }
+    result_.strict_memory_error =
+        RelativeError(static_cast<double>(most) / kGiB, result_.run.measured_memory_gib);
   }
 
   void TakeStrict(const StepSimulation& simulation) {

@@ -33,6 +33,7 @@ std::optional<std::string> ClusterOf(const RunsRow& row) {
   if (gpu == "H100" && has("80")) return "h100-dgx";
   if (gpu == "H200" && has("141")) return "h200-dgx";
   if (gpu == "A100" && has("80")) return "a100-dgx";
+  if (gpu == "B200" && has("180")) return "b200-dgx";
   return std::nullopt;
 }
 
@@ -119,9 +120,11 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
 std::string WhyNotComponent(const RunsRow& row) {
   const std::string& component = row.text("component");
   const std::string& kind = row.text("kind");
-  if (Has(kind, "OOM")) return "out of memory: there is no figure to compare with";
   if (Has(kind, "analytic")) return "an analytic figure, not a measurement";
-  if (component == "total peak" || component == "total peak, schedule 1F1B") return {};
+  if (component == "total peak" || component == "total peak, schedule 1F1B" ||
+      component == "total peak, schedule 1F1B-I") {
+    return {};
+  }
   if (component.starts_with("total peak, schedule")) {
     return fmt::format("schedule {} is known but not built yet", component.substr(21));
   }

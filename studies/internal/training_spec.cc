@@ -53,6 +53,7 @@ void TrainingSpec::Fill(RunCase& run) {
   FillLayout();
   FillWorkload();
   FillSettings(llm().settings);
+  FillMemory();
   FillOptimizer();
   run.release = release_.name;
   run.precision = row_.text("precision").empty() ? "BF16" : row_.text("precision");
@@ -117,7 +118,8 @@ void TrainingSpec::FillLayout() {
 }
 
 bool TrainingSpec::Interleaves() const {
-  return release_.framework->name != "nanotron" && release_.framework->name != "llama-eager";
+  const std::string_view name = release_.framework->name;
+  return name != "nanotron" && !name.starts_with("llama-eager");
 }
 
 void TrainingSpec::OpenStages(std::int64_t most) {

@@ -56,6 +56,15 @@ class TrainingSpec {
   void AssumeDefault(std::string_view key, std::string_view value);
   const plan::DefaultReason* ReasonOf(std::string_view key) const;
   plan::DefaultMark MarkOf(std::string_view key) const;
+  // training_memory.cc
+  void FillMemory();
+  // Reduced Llama models of Megatron-Core on B200: what their names and launch scripts say.
+  bool IsTruncatedLlama() const;
+  void FillTruncatedLlama();
+  void FillRunningCostSplit();
+  void FillInterleaving();
+  // A value was chosen after seeing rows: the strict variant changes it.
+  void Unless(std::function<void(scenarios::ScenarioSpec&)> change);
   // Lists another value of a cell whose default the release decides; where that default was chosen
   // after seeing runs, the strict variant takes this one.
   void Open(std::string_view key, std::string what,

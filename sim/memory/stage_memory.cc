@@ -212,8 +212,9 @@ int CountCommunicators(const plan::Job& job, const plan::Grid& grid, int stage) 
 std::optional<std::vector<traces::MemoryPeak>> PredictStageMemory(const plan::Job& job,
                                                                   const MemoryFacts& facts) {
   const plan::ModuleSettings& settings = job.modules.front().settings;
-  const bool is_covered =
-      job.modules.size() == 1 && !settings.frozen && settings.backward == plan::BackwardMode::kReal;
+  const bool is_covered = job.modules.size() == 1 && !settings.frozen &&
+                          job.schedule.defer_embedding_wgrad == 0 &&
+                          settings.backward == plan::BackwardMode::kReal;
   if (!is_covered) return std::nullopt;
   const plan::PlacedJob placed = plan::Place(job);
   const plan::PlacedModule& module = placed.modules.front();

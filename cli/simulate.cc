@@ -64,7 +64,8 @@ int Simulate(const SimulateOptions& options) {
   progress.Begin("planning");
   const plan::Program program = plan::Build(scenario.job);
   progress.Begin("simulating");
-  const bool has_balance = scenario.profile.has("clock.duty_relief.enabled");
+  const bool has_balance =
+      sim::HasKernels(scenario.profile) && scenario.profile.has("clock.duty_relief.enabled");
   if (has_balance && sim::ReadPowerBalance(scenario.profile).enabled) {
     scenario.profile = studies::WithRelievedClock(studies::StepSimulation(scenario));
     scenario.assumptions.emplace_back("profile: clock raised to the step's power balance");

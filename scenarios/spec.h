@@ -34,6 +34,7 @@ struct ModelSpec {
   std::int64_t vocab_size = 0;  ///< decoders
   bool tied_embeddings = false;
   double hidden_dropout = 0.0;
+  bool qk_norm = false;
   std::optional<std::int64_t> tokens_per_image;  ///< vit
   std::optional<std::int64_t> tokens_per_clip;   ///< audio
   std::int64_t pixel_shuffle = 1;  ///< vit: this many tokens by this many become one for the LLM

@@ -59,6 +59,7 @@ FrameworkRelease TransformerEngine(std::string_view name, std::string_view summa
     release.defaults.gradient_dtype = DType::kBf16;
     release.reasons = kRecipeReasons;
   }
+  release.kernels = &FusedLayerKernels();
   release.memory = placeholders ? &kTransformerEngineRules : &kEarlyTransformerEngineRules;
   return release;
 }
@@ -73,12 +74,13 @@ FrameworkRelease FlashRecipe(std::string_view name, std::string_view summary) {
 // Code without Transformer Engine: no fp8, no placeholders.
 FrameworkRelease Plain(std::string_view name, std::string_view summary,
                        const FrameworkDefaults& defaults, std::span<const DefaultReason> reasons,
-                       const MemoryRules& memory) {
+                       const LayerKernelTable& kernels, const MemoryRules& memory) {
   FrameworkRelease release;
   release.name = name;
   release.summary = summary;
   release.defaults = defaults;
   release.reasons = reasons;
+  release.kernels = &kernels;
   release.memory = &memory;
   return release;
 }
@@ -144,13 +146,13 @@ std::span<const FrameworkRelease> FrameworkReleases() {
       TransformerEngine("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes",
                         true, true),
       Plain("megatron-lm-2022", "Megatron-LM of 2022: no Transformer Engine, unfused attention",
-            OldMegatron(), kOldMegatronReasons, kMegatron2022Rules),
+            OldMegatron(), kOldMegatronReasons, FusedLayerKernels(), kMegatron2022Rules),
       Plain("nanotron", "nanotron: eager code with fused norms", Nanotron(), kNanotronReasons,
-            kNanotronRules),
+            EagerLayerKernels(), kNanotronRules),
       Plain("llama-eager", "eager Megatron-type code of the A100 layout sweep", EagerLlama(),
-            kEagerReasons, kEagerLlamaRules),
+            kEagerReasons, EagerNormLayerKernels(), kEagerLlamaRules),
       Plain("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
-            EagerLlama(), kEagerReasons, kEagerLlamaFusedNormRules),
+            EagerLlama(), kEagerReasons, EagerLayerKernels(), kEagerLlamaFusedNormRules),
   };
   return releases;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "plan/model/kernel.h"
+#include "plan/model/layer_kernels.h"
 #include "plan/model/memory_rules.h"
 #include "plan/model/run_settings.h"
 
@@ -47,6 +48,7 @@ struct FrameworkRelease {
   FrameworkDefaults defaults;
   std::span<const DefaultReason> reasons;
 
+  const LayerKernelTable* kernels = nullptr;
   const MemoryRules* memory = &kTransformerEngineRules;  // never null
 };
 

@@ -63,7 +63,9 @@ enum class MemoryClass : std::uint8_t {
   kNormBackward,
   kCast,
   kCrossEntropy,
-  kOptimizer
+  kOptimizer,
+  kHeadNorm,  // over the width of a head: QK-norm
+  kHeadNormBackward
 };
 
 /// `launches` kernels that move `bytes` in all (reads plus writes).

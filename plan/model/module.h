@@ -36,6 +36,7 @@ struct Transformer {
   /// span_tokens.
   std::int64_t max_positions = 0;
   double hidden_dropout = 0.0;
+  bool qk_norm = false;  // RMSNorm over the heads of q and k; its scales, 2·head_dim, left out
 };
 
 /// Maps encoder width to LLM width; an MLP of `num_layers` linear layers.

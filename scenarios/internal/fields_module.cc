@@ -28,6 +28,8 @@ void DimensionFields(Archive& archive, ModelSpec& model) {
   archive.Value("gated_mlp", BoolScalar(model.gated_mlp), kOptional,
                 "MLP with a gate (SwiGLU) instead of a plain one (GELU)");
   archive.Value("rotary", BoolScalar(model.rotary), kOptional, "rotary position embedding");
+  archive.Value("qk_norm", BoolScalar(model.qk_norm), kOptional,
+                "norm over each head of q and k before attention (Qwen3)");
   archive.Value("hidden_dropout", Real(model.hidden_dropout, 0.0, 0.99), kOptional,
                 "probability; above 0 the masks of dropout are saved");
 }
@@ -177,6 +179,7 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
   archive.Value(
       "context_parallel",
       OneOf(settings.context_parallel, {Means("ring", plan::ContextParallel::kRing),
+                                        Means("all_gather", plan::ContextParallel::kAllGather),
                                         Means("all_to_all", plan::ContextParallel::kAllToAll)}),
       kOptional,
       "with cp > 1: keys and values go round a ring, or sequences are exchanged for heads");

@@ -60,6 +60,7 @@ plan::Transformer ToTransformer(const ModelSpec& model) {
   transformer.vocab_size = model.vocab_size;
   transformer.tied_embeddings = model.tied_embeddings;
   transformer.hidden_dropout = model.hidden_dropout;
+  transformer.qk_norm = model.qk_norm;
   return transformer;
 }
 

@@ -10,14 +10,17 @@
 namespace isthmus::sim {
 namespace {
 
-constexpr std::array<const char*, 6> kClassNames = {"elementwise", "norm",          "norm_backward",
-                                                    "cast",        "cross_entropy", "optimizer"};
-static_assert(static_cast<std::size_t>(plan::MemoryClass::kOptimizer) + 1 == kClassNames.size());
+constexpr std::array<const char*, 8> kClassNames = {
+    "elementwise",   "norm",      "norm_backward", "cast",
+    "cross_entropy", "optimizer", "head_norm",     "head_norm_backward"};
+static_assert(static_cast<std::size_t>(plan::MemoryClass::kHeadNormBackward) + 1 ==
+              kClassNames.size());
 
 }  // namespace
 
 MemoryModel::MemoryModel(const profiles::Profile& profile)
-    : latency_(profile.Time("memory.latency")) {
+    : latency_(profile.Time("memory.latency")),
+      optimizer_latency_(profile.Time("step.optimizer_latency")) {
   const base::BytesPerSecond peak = profile.Bandwidth("device.memory_bandwidth");
   for (std::size_t i = 0; i < kClassNames.size(); ++i) {
     const std::string key = fmt::format("memory.{}.efficiency", kClassNames[i]);
@@ -34,7 +37,8 @@ MemoryModel::MemoryModel(const profiles::Profile& profile)
 base::Seconds MemoryModel::Time(const plan::MemoryBound& kernel) const {
   ISTHMUS_CHECK(kernel.bytes >= base::Bytes(0) && kernel.launches >= 0);
   if (kernel.bytes == base::Bytes(0)) return base::Seconds(0);
-  return latency_ * kernel.launches +
+  const bool is_step = kernel.memory_class == plan::MemoryClass::kOptimizer;
+  return (is_step ? optimizer_latency_ : base::Seconds(0)) + latency_ * kernel.launches +
          kernel.bytes / rates_[static_cast<std::size_t>(kernel.memory_class)];
 }
 

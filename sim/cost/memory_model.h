@@ -10,15 +10,14 @@ namespace isthmus::sim {
 
 /// Time of kernels that the memory bounds.
 ///
-///     t = launches · t0 + bytes / (eta · HBM)
+///     t = launches · t0 + bytes / (eta · HBM), an optimizer step + t_opt
 ///
-/// t0: `memory.latency` (s); eta: share of the data sheet's rate
-/// `device.memory_bandwidth` that the class reaches,
-/// `memory.<class>.efficiency`, fitted by scripts/fit/fit_kernels.py to rows
-/// longer than 60 us. Never throttled. Validity: fused kernels; eager ones
-/// reach half. Shorter kernels whose data stays in the L2 cache are up to twice
-/// as fast. Pinned by tests/unit/sim/memory_model_test.cc;
-/// docs/models/memory_bound.md.
+/// t0: `memory.latency` (s); t_opt: `step.optimizer_latency` (s), what a step of multi-tensor
+/// kernels costs besides; eta: share of the data sheet's rate `device.memory_bandwidth` that the
+/// class reaches, `memory.<class>.efficiency`, fitted by scripts/fit/fit_kernels.py to rows longer
+/// than 60 us. Never throttled. Validity: fused kernels; eager ones reach half. Shorter kernels
+/// whose data stays in the L2 cache are up to twice as fast. Pinned by
+/// tests/unit/sim/memory_model_test.cc; docs/models/memory_bound.md.
 class MemoryModel {
  public:
   explicit MemoryModel(const profiles::Profile& profile);
@@ -28,7 +27,8 @@ class MemoryModel {
 
  private:
   base::Seconds latency_;
-  std::array<base::BytesPerSecond, 6> rates_;  // by MemoryClass
+  base::Seconds optimizer_latency_;
+  std::array<base::BytesPerSecond, 8> rates_;  // by MemoryClass
 };
 
 }  // namespace isthmus::sim

@@ -36,12 +36,18 @@ Case DrawCase(RandomStream& random) {
   t.num_kv_heads = random.Chance(0.5) ? heads : 8;
   t.gated_mlp = random.Chance(0.5);
   t.rotary = random.Chance(0.5);
+  t.qk_norm = random.Chance(0.3);
   t.hidden_dropout = random.Chance(0.3) ? 0.1 : 0.0;
   ModuleSettings& settings = drawn.module.settings;
   settings.tp_overlap = static_cast<TpOverlap>(random.UniformInt(0, 2));
   settings.sequence_parallel = random.Chance(0.7);
   settings.recompute = random.Chance(0.2) ? Recompute::kSelective : Recompute::kNone;
-  settings.precision = random.Chance(0.3) ? DType::kFp8 : DType::kBf16;
+  const std::span<const FrameworkRelease> releases = FrameworkReleases();
+  settings.framework = &random.Pick(releases);
+  const bool fp8 = settings.framework->memory->saved_fp8 != nullptr && random.Chance(0.4);
+  settings.precision = fp8 ? DType::kFp8 : DType::kBf16;
+  settings.context_parallel =
+      random.Chance(0.5) ? ContextParallel::kRing : ContextParallel::kAllGather;
   settings.loss = static_cast<LossKernel>(random.UniformInt(0, 2));
   drawn.shape.block.num_layers = static_cast<int>(random.UniformInt(1, 4));
   drawn.shape.block.stem = random.Chance(0.5);
@@ -116,8 +122,9 @@ TEST(LayersProperty, InputAndWeightPassesAreTheBackward) {
     const Work weight = DescribeWork(shape, Action::kBackwardWeight);
     EXPECT_DOUBLE_EQ((input.hardware_flops + weight.hardware_flops).value(),
                      whole.hardware_flops.value());
-    for (const MemoryClass memory_class : {MemoryClass::kElementwise, MemoryClass::kNormBackward,
-                                           MemoryClass::kCast, MemoryClass::kCrossEntropy}) {
+    for (const MemoryClass memory_class :
+         {MemoryClass::kElementwise, MemoryClass::kNormBackward, MemoryClass::kHeadNormBackward,
+          MemoryClass::kCast, MemoryClass::kCrossEntropy}) {
       EXPECT_EQ(tests::MovedBytes(input, memory_class) + tests::MovedBytes(weight, memory_class),
                 tests::MovedBytes(whole, memory_class));
     }

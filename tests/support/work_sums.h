@@ -45,6 +45,18 @@ inline std::int64_t MovedBytes(const plan::Work& work, plan::MemoryClass memory_
   return bytes;
 }
 
+/// Kernels that are launched.
+inline int NumKernels(const plan::Work& work) {
+  int launches = 0;
+  ForEachSegment(work, [&](const plan::Segment& segment, int count) {
+    for (const plan::Kernel& kernel : segment.kernels) {
+      const auto* bound = std::get_if<plan::MemoryBound>(&kernel);
+      launches += count * (bound != nullptr ? bound->launches : 1);
+    }
+  });
+  return launches;
+}
+
 /// Collectives of a kind and overlap.
 inline int NumCollectives(const plan::Work& work, plan::CollectiveKind kind,
                           plan::Overlap overlap) {

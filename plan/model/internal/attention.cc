@@ -137,16 +137,69 @@ void AddHeadExchange(const RankShape& rank, AttentionPass pass, SegmentList& lis
   exchange(names.behind, backward ? rank.qkv() : rank.query);
 }
 
+struct GatherNames {
+  const char* gather;
+  const char* copy;
+  const char* core;
+};
+
+GatherNames GatherNamesOf(AttentionPass pass) {
+  switch (pass) {
+    case AttentionPass::kForward:
+      return {"attention gather", "attention gather copy", "attention"};
+    case AttentionPass::kRecompute:
+      return {"attention gather recompute", "attention gather copy recompute",
+              "attention recompute"};
+    case AttentionPass::kBackward:
+      break;
+  }
+  return {"attention gather backward", "attention gather copy backward", "attention backward"};
+}
+
+// The rank's queries against all keys. Of a causal mask the rank's two chunks of the zigzag see the
+// whole span once together: query_len × span / 2 in all.
+Kernel GatheredCore(const RankShape& rank, const Spans& spans, bool backward) {
+  Attention attention = Core(rank, spans, backward);
+  attention.kv_len = attention.causal ? CeilDivide(spans.length, 2) : spans.length;
+  attention.causal = false;
+  return attention;
+}
+
+// K and V of the group are gathered and laid out in the order of tokens (the backward gathers them
+// again); their gradients are summed and scattered. Nothing runs beside that.
+void AddGathered(const RankShape& rank, AttentionPass pass, SegmentList& list) {
+  const bool backward = pass == AttentionPass::kBackward;
+  const GatherNames names = GatherNamesOf(pass);
+  const std::int64_t elements = 2 * rank.tokens * rank.cp * rank.kv;
+  InnerCollective whole{CollectiveKind::kAllGather, kCp,
+                        base::Bytes(elements * rank.element_bytes)};
+  list.Collective(names.gather, whole);
+  list.Compute(names.copy, {Moves(MemoryClass::kElementwise, rank.Widen(4 * elements), 2)});
+  std::vector<Kernel> kernels;
+  for (const Spans& spans : CutIntoSpans(rank)) {
+    kernels.push_back(GatheredCore(rank, spans, backward));
+  }
+  list.Compute(names.core, std::move(kernels));
+  if (!backward) return;
+  whole.kind = CollectiveKind::kReduceScatter;
+  list.Collective("attention gradient scatter", whole);
+}
+
 }  // namespace
 
 void AddAttention(const RankShape& rank, AttentionPass pass, SegmentList& list) {
-  if (rank.cp > 1 && rank.settings->context_parallel == ContextParallel::kAllToAll) {
-    AddHeadExchange(rank, pass, list);
-    return;
-  }
   if (rank.cp > 1) {
-    AddRing(rank, pass, list);
-    return;
+    switch (rank.settings->context_parallel) {
+      case ContextParallel::kRing:
+        AddRing(rank, pass, list);
+        return;
+      case ContextParallel::kAllToAll:
+        AddHeadExchange(rank, pass, list);
+        return;
+      case ContextParallel::kAllGather:
+        AddGathered(rank, pass, list);
+        return;
+    }
   }
   const bool backward = pass == AttentionPass::kBackward;
   std::vector<Kernel> kernels;

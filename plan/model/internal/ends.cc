@@ -103,7 +103,7 @@ void AddStemBackward(const RankShape& rank, SegmentList& list) {
   }
   if (rank.module->input_width == 0) return;
   // Nobody needs the gradient of pixels.
-  list.Compute("patch embedding wgrad", {WeightGemm(rank, PatchEmbedding(rank))});
+  list.Compute("patch embedding wgrad", WeightKernels(rank, PatchEmbedding(rank)));
   if (has_positions(rank)) {
     list.Compute("positions backward",
                  {Moves(MemoryClass::kElementwise, rank.Widen(4 * elements))});
@@ -148,7 +148,7 @@ void AddProjectorBackward(const BlockShape& shape, const RankShape& rank, Pass p
                    {Moves(MemoryClass::kElementwise, rank.Widen(6 * linear.tokens * linear.out))});
     }
     if (dgrad) list.Compute("projector dgrad", {InputGemm(rank, linear)});
-    if (weights) list.Compute("projector wgrad", {WeightGemm(rank, linear)});
+    if (weights) list.Compute("projector wgrad", WeightKernels(rank, linear));
     if (!dgrad || rank.tp == 1 || !layer->column) continue;
     const bool scatter = first && rank.encoder_side_projector() && rank.sequence_parallel;
     list.Collective(scatter ? "projector dgrad scatter" : "projector dgrad all-reduce",

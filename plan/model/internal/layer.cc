@@ -1,9 +1,11 @@
+#include <utility>
 #include <vector>
 
 #include "plan/model/internal/pieces.h"
+#include "plan/model/layer_kernels.h"
 
-// One transformer layer, forward and backward: the rows of modelling_runs §4's table in the order
-// they run. Bytes are those of bf16 activations; Widen() scales them for fp32.
+// One transformer layer, forward and backward: products, attention, and between them the kernels of
+// the release's table. Its bytes are those of 16-bit activations; Widen() scales them for fp32.
 namespace isthmus::plan::internal {
 namespace {
 
@@ -15,66 +17,59 @@ constexpr LinearNames kFc1{"fc1",       "fc1 gather",      "fc1 dgrad", "fc1 dgr
                            "fc1 wgrad", "fc1 wgrad gather"};
 constexpr LinearNames kFc2{"fc2", "fc2 scatter", "fc2 dgrad", "fc2 dgrad gather", "fc2 wgrad", ""};
 
-// fp8: a cast with transpose reads 2 B and writes two copies of 1 B.
-void AddCast(const RankShape& rank, std::int64_t elements, std::vector<Kernel>& kernels) {
-  if (!rank.in_fp8_run()) return;
-  kernels.push_back(Moves(MemoryClass::kCast, 4 * elements));
+bool IsThere(const RankShape& rank, LayerWhen when) {
+  const Transformer& t = *rank.transformer;
+  switch (when) {
+    case LayerWhen::kAlways:
+      return true;
+    case LayerWhen::kGated:
+      return t.gated_mlp;
+    case LayerWhen::kPlain:
+      return !t.gated_mlp;
+    case LayerWhen::kRotary:
+      return t.rotary;
+    case LayerWhen::kQkNorm:
+      return t.qk_norm;
+    case LayerWhen::kHiddenDropout:
+      return t.hidden_dropout > 0.0;
+    case LayerWhen::kFp8:
+      return rank.in_fp8_run();
+  }
+  return false;
 }
 
-void AddNorm(const RankShape& rank, const char* name, SegmentList& list) {
-  const std::int64_t elements = rank.sharded_tokens * rank.hidden;
-  std::vector<Kernel> kernels{Moves(MemoryClass::kNorm, rank.Widen(4 * elements))};
-  AddCast(rank, elements, kernels);
+std::int64_t ElementsOf(const RankShape& rank, LayerWidth width) {
+  switch (width) {
+    case LayerWidth::kHidden:
+      return rank.tokens * rank.hidden;
+    case LayerWidth::kSharded:
+      return rank.sharded_tokens * rank.hidden;
+    case LayerWidth::kQuery:
+      return rank.tokens * rank.query;
+    case LayerWidth::kRotated:
+      return rank.tokens * (rank.query + rank.kv);
+    case LayerWidth::kQkv:
+      return rank.tokens * rank.qkv();
+    case LayerWidth::kFfn:
+      return rank.tokens * rank.ffn;
+    case LayerWidth::kFc1:
+      return rank.tokens * rank.fc1;
+  }
+  return 0;
+}
+
+// The kernels that the release's table has at a place, as one segment.
+void AddSlot(const RankShape& rank, LayerSlot slot, LayerDirection direction, const char* name,
+             SegmentList& list) {
+  std::vector<Kernel> kernels;
+  for (const LayerKernel& row : rank.settings->framework->kernels->kernels) {
+    if (row.slot != slot || row.direction != direction || !IsThere(rank, row.when)) continue;
+    const std::int64_t bytes =
+        (row.widens ? rank.Widen(row.bytes_per_element) : row.bytes_per_element) *
+        ElementsOf(rank, row.width);
+    kernels.push_back(Moves(row.memory_class, bytes, row.launches));
+  }
   list.Compute(name, std::move(kernels));
-}
-
-void AddNormBackward(const RankShape& rank, const char* name, SegmentList& list) {
-  const std::int64_t elements = rank.sharded_tokens * rank.hidden;
-  list.Compute(name, {Moves(MemoryClass::kNormBackward, rank.Widen(6 * elements))});
-}
-
-// Residual add, fused with bias and dropout; a mask is a byte an element, written or read.
-std::int64_t ResidualBytes(const RankShape& rank) {
-  const std::int64_t elements = rank.sharded_tokens * rank.hidden;
-  const std::int64_t mask = rank.transformer->hidden_dropout > 0.0 ? elements : 0;
-  return rank.Widen(6 * elements) + mask;
-}
-
-void AddResidual(const RankShape& rank, const char* name, SegmentList& list) {
-  list.Compute(name, {Moves(MemoryClass::kElementwise, ResidualBytes(rank))});
-}
-
-// In the backward also the cast of the gradient that enters the row-parallel GEMMs.
-void AddResidualBackward(const RankShape& rank, const char* name, SegmentList& list) {
-  std::vector<Kernel> kernels{Moves(MemoryClass::kElementwise, ResidualBytes(rank))};
-  AddCast(rank, rank.tokens * rank.hidden, kernels);
-  list.Compute(name, std::move(kernels));
-}
-
-// Rotary of q and k, and the copy that lays q (backward: q, k, v) out for the attention kernel.
-void AddRotary(const RankShape& rank, bool backward, SegmentList& list) {
-  const std::int64_t turned = rank.transformer->rotary ? rank.query + rank.kv : 0;
-  const std::int64_t copied = backward ? rank.qkv() : rank.query;
-  std::vector<Kernel> kernels{
-      Moves(MemoryClass::kElementwise, rank.Widen(4 * rank.tokens * (turned + copied)))};
-  if (backward) AddCast(rank, rank.tokens * rank.qkv(), kernels);
-  list.Compute(backward ? "rotary backward" : "rotary", std::move(kernels));
-}
-
-void AddActivation(const RankShape& rank, SegmentList& list) {
-  const std::int64_t width = rank.transformer->gated_mlp ? 6 : 4;
-  std::vector<Kernel> kernels{
-      Moves(MemoryClass::kElementwise, rank.Widen(width * rank.tokens * rank.ffn))};
-  AddCast(rank, rank.tokens * rank.ffn, kernels);
-  list.Compute("activation", std::move(kernels));
-}
-
-void AddActivationBackward(const RankShape& rank, SegmentList& list) {
-  const std::int64_t width = rank.transformer->gated_mlp ? 10 : 6;
-  std::vector<Kernel> kernels{
-      Moves(MemoryClass::kElementwise, rank.Widen(width * rank.tokens * rank.ffn))};
-  AddCast(rank, rank.tokens * rank.fc1, kernels);
-  list.Compute("activation backward", std::move(kernels));
 }
 
 Linear LayerLinear(const RankShape& rank, const LinearNames& names, std::int64_t in,
@@ -92,43 +87,48 @@ Linear Fc1Linear(const RankShape& rank) { return LayerLinear(rank, kFc1, rank.hi
 Linear Fc2Linear(const RankShape& rank) { return LayerLinear(rank, kFc2, rank.ffn, rank.hidden); }
 
 void AddLayerForward(const RankShape& rank, SegmentList& list) {
-  AddNorm(rank, "norm 1", list);
+  using enum LayerSlot;
+  const auto slot = [&](LayerSlot where, const char* name) {
+    AddSlot(rank, where, LayerDirection::kForward, name, list);
+  };
+  slot(kNorm, "norm 1");
   AddColumnForward(rank, QkvLinear(rank), list);
-  AddRotary(rank, false, list);
+  slot(kRotary, "rotary");
   AddAttention(rank, AttentionPass::kForward, list);
-  if (rank.in_fp8_run()) {
-    list.Compute("proj cast", {Moves(MemoryClass::kCast, 4 * rank.tokens * rank.query)});
-  }
+  slot(kAttentionOutput, "proj cast");
   AddRowForward(rank, OutputLinear(rank), list);
-  AddResidual(rank, "residual 1", list);
-  AddNorm(rank, "norm 2", list);
+  slot(kResidual, "residual 1");
+  slot(kNorm, "norm 2");
   AddColumnForward(rank, Fc1Linear(rank), list);
-  AddActivation(rank, list);
+  slot(kActivation, "activation");
   AddRowForward(rank, Fc2Linear(rank), list);
-  AddResidual(rank, "residual 2", list);
+  slot(kResidual, "residual 2");
 }
 
 void AddLayerBackward(const RankShape& rank, Pass pass, SegmentList& list) {
+  using enum LayerSlot;
   // Everything that isn't a weight gradient is on the way of the input gradient; the scales of the
   // norms come out of their backward, so they too are computed there.
-  if (pass.input) AddResidualBackward(rank, "residual 2 backward", list);
+  const auto slot = [&](LayerSlot where, const char* name) {
+    if (pass.input) AddSlot(rank, where, LayerDirection::kBackward, name, list);
+  };
+  slot(kResidual, "residual 2 backward");
   AddRowBackward(rank, Fc2Linear(rank), pass, list);
-  if (pass.input) AddActivationBackward(rank, list);
+  slot(kActivation, "activation backward");
   AddColumnBackward(rank, Fc1Linear(rank), pass, list);
-  if (pass.input) {
-    AddNormBackward(rank, "norm 2 backward", list);
-    AddResidualBackward(rank, "residual 1 backward", list);
-  }
+  slot(kNorm, "norm 2 backward");
+  slot(kResidual, "residual 1 backward");
   AddRowBackward(rank, OutputLinear(rank), pass, list);
+  slot(kAttentionOutput, "attention output backward");
   if (pass.input) {
     if (rank.settings->recompute == Recompute::kSelective) {
       AddAttention(rank, AttentionPass::kRecompute, list);
     }
     AddAttention(rank, AttentionPass::kBackward, list);
-    AddRotary(rank, true, list);
   }
+  slot(kRotary, "rotary backward");
   AddColumnBackward(rank, QkvLinear(rank), pass, list);
-  if (pass.input) AddNormBackward(rank, "norm 1 backward", list);
+  slot(kNorm, "norm 1 backward");
 }
 
 }  // namespace isthmus::plan::internal

@@ -8,7 +8,8 @@ namespace isthmus::plan::internal {
 
 enum class AttentionPass { kForward, kRecompute, kBackward };
 
-/// The attention core: one segment, or with cp > 1 a ring and its merge traffic.
+/// The attention core: one segment, or with cp > 1 a ring and its merge traffic or a gather before
+/// it.
 void AddAttention(const RankShape& rank, AttentionPass pass, SegmentList& list);
 /// Its FLOP as the model needs them: causal halved, backward twice the forward.
 double AttentionModelFlops(const RankShape& rank);

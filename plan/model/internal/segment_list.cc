@@ -75,15 +75,20 @@ Kernel InputGemm(const RankShape& rank, const Linear& linear) {
               rank.in_fp8_run()};
 }
 
-Kernel WeightGemm(const RankShape& rank, const Linear& linear) {
-  const std::int64_t element = BytesOf(rank.settings->gradient_dtype).value();
-  return Gemm{linear.out,
-              linear.in,
-              linear.tokens,
-              linear.dtype,
-              base::Bytes(2 * element * linear.out * linear.in),
-              linear.dtype == DType::kFp8,
-              rank.in_fp8_run()};
+std::vector<Kernel> WeightKernels(const RankShape& rank, const Linear& linear) {
+  const std::int64_t main_gradient = BytesOf(rank.settings->gradient_dtype).value();
+  const bool fuses = rank.settings->framework->kernels->fuses_gradient_accumulation;
+  const std::int64_t elements = linear.out * linear.in;
+  const Gemm gemm{linear.out,
+                  linear.in,
+                  linear.tokens,
+                  linear.dtype,
+                  base::Bytes((fuses ? 2 * main_gradient : rank.element_bytes) * elements),
+                  linear.dtype == DType::kFp8,
+                  rank.in_fp8_run()};
+  if (fuses) return {gemm};
+  return {gemm,
+          Moves(MemoryClass::kElementwise, (rank.element_bytes + 2 * main_gradient) * elements)};
 }
 
 InnerCollective OverTp(CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes) {
@@ -130,9 +135,9 @@ void AddColumnBackward(const RankShape& rank, const Linear& linear, Pass pass, S
     list.Compute(linear.names.dgrad, {InputGemm(rank, linear)});
   }
   if (pass.weight && reduces && beside) {
-    list.Beside(linear.names.wgrad, {WeightGemm(rank, linear)}, reduce, Overlap::kBulk);
+    list.Beside(linear.names.wgrad, WeightKernels(rank, linear), reduce, Overlap::kBulk);
   } else if (pass.weight) {
-    list.Compute(linear.names.wgrad, {WeightGemm(rank, linear)});
+    list.Compute(linear.names.wgrad, WeightKernels(rank, linear));
   }
   if (reduces && !beside) list.Collective(linear.names.dgrad_collective, reduce);
 }
@@ -144,7 +149,7 @@ void AddRowBackward(const RankShape& rank, const Linear& linear, Pass pass, Segm
   } else if (pass.input) {
     list.Compute(linear.names.dgrad, {InputGemm(rank, linear)});
   }
-  if (pass.weight) list.Compute(linear.names.wgrad, {WeightGemm(rank, linear)});
+  if (pass.weight) list.Compute(linear.names.wgrad, WeightKernels(rank, linear));
 }
 
 }  // namespace isthmus::plan::internal

@@ -62,10 +62,13 @@ void AddRowBackward(const RankShape& rank, const Linear& linear, Pass pass, Segm
 
 /// One memory-bound kernel (or `launches`) over `bytes`.
 Kernel Moves(MemoryClass memory_class, std::int64_t bytes, int launches = 1);
-/// GEMMs of a linear layer. The weight gradient reads and writes the main gradient.
+/// GEMMs of a linear layer.
 Kernel ForwardGemm(const RankShape& rank, const Linear& linear);
 Kernel InputGemm(const RankShape& rank, const Linear& linear);
-Kernel WeightGemm(const RankShape& rank, const Linear& linear);
+/// The weight gradient, added to the main gradient: by its product (which then reads and writes g
+/// bytes an element), or where the code doesn't fuse that by a kernel that reads the product's 16
+/// bit.
+std::vector<Kernel> WeightKernels(const RankShape& rank, const Linear& linear);
 /// A collective over tp with the whole buffer of tokens · width elements.
 InnerCollective OverTp(CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes);
 

@@ -85,6 +85,35 @@ TEST(AttentionTest, RingBackwardMovesGradientsAlongAndOnceHome) {
   EXPECT_EQ(std::get<MemoryBound>(segments[2].kernels[0]).bytes.value(), 6 * 4 * 8192 * 3072);
 }
 
+// Gathered: 8,192 queries against 32,768 / 2 keys in the mean of the zigzag's two chunks, the same
+// FLOP as the ring's; K and V of 32,768 tokens, 1,024 wide, and their copy in order at 4 B.
+TEST(AttentionTest, GatheredKeysDoTheWorkOfTheRing) {
+  Module llm = tests::Llama("llm", 1, 4096, 14336, 32);
+  const BlockShape shape = OneLayer(llm, 8192, 32768, 1, 4);
+  const Work ring = DescribeWork(shape, Action::kForward);
+  const Work ring_backward = DescribeWork(shape, Action::kBackward);
+  llm.settings.context_parallel = ContextParallel::kAllGather;
+  const Work gathered = DescribeWork(shape, Action::kForward);
+  EXPECT_DOUBLE_EQ(AttentionFlops(gathered), AttentionFlops(ring));
+  const std::vector<Segment> segments = AttentionSegments(gathered);
+  ASSERT_EQ(segments.size(), 3U);
+  EXPECT_EQ(segments[0].collective->kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(segments[0].collective->axes, AxisSet(kCp));
+  EXPECT_EQ(segments[0].collective->bytes.value(), 2 * 2 * 32768 * 1024);
+  EXPECT_EQ(std::get<MemoryBound>(segments[1].kernels[0]).bytes.value(), 4 * 2 * 32768 * 1024);
+  const auto& core = std::get<Attention>(segments[2].kernels[0]);
+  EXPECT_EQ(core.query_len, 8192);
+  EXPECT_EQ(core.kv_len, 16384);
+  EXPECT_FALSE(core.causal);
+
+  const Work backward = DescribeWork(shape, Action::kBackward);
+  EXPECT_DOUBLE_EQ(AttentionFlops(backward), AttentionFlops(ring_backward));
+  const std::vector<Segment> back = AttentionSegments(backward);
+  ASSERT_EQ(back.size(), 4U);
+  EXPECT_EQ(back[3].collective->kind, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(back[3].collective->bytes.value(), 2 * 2 * 32768 * 1024);
+}
+
 TEST(AttentionTest, FewKeyValueHeadsAreReplicatedOverTp) {
   const Module llm = tests::Llama("llm", 1, 4096, 14336, 32, 2);
   const Work work = DescribeWork(OneLayer(llm, 4096, 4096, 8, 1), Action::kForward);

@@ -148,6 +148,52 @@ TEST(LayersTest, Fp8CastsInputsAndGradients) {
   EXPECT_TRUE(std::get<Gemm>(Named(backward, "qkv wgrad").kernels[0]).promoted_accumulation);
 }
 
+// Kernels between the products: forward 2 norms, rotary of q and k, copy of q, 2 residuals,
+// activation; backward twice 2 for the norms, rotary of q and k, copy of q, k, v, 2 residuals,
+// activation. With 4 + 8 products and the attention's one: 13 and 19 launches.
+TEST(LayersTest, LaunchesAreThoseOfTheFusedCode) {
+  const Module module = Llama8b();
+  EXPECT_EQ(tests::NumKernels(DescribeWork(Layers(module, 1), Action::kForward)), 13);
+  EXPECT_EQ(tests::NumKernels(DescribeWork(Layers(module, 1), Action::kBackward)), 19);
+}
+
+// QK-norm reads and writes q and k, its backward reads two of that width and writes one.
+TEST(LayersTest, QkNormMovesTheHeads) {
+  Module module = Llama8b();
+  module.transformer.qk_norm = true;
+  const BlockShape shape = Layers(module, 1, 2);
+  EXPECT_EQ(MovedBytes(DescribeWork(shape, Action::kForward), MemoryClass::kHeadNorm),
+            kTokens * 4 * (2048 + 512));
+  EXPECT_EQ(MovedBytes(DescribeWork(shape, Action::kBackward), MemoryClass::kHeadNormBackward),
+            kTokens * 6 * (2048 + 512));
+}
+
+// nanotron: SiLU 4 B and gate 6 B an element, rotary in fp32 18 B, norms fused.
+TEST(LayersTest, EagerCodeMovesWhatFusedCodeKeepsInRegisters) {
+  Module module = Llama8b();
+  module.settings.framework = FindRelease("nanotron");
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kNorm), kTokens * 8 * 4096);
+  EXPECT_EQ(MovedBytes(forward, MemoryClass::kElementwise),
+            kTokens * (12 * 4096 + 18 * 5120 + 4 * 4096 + 10 * 14336));
+  module.settings.framework = FindRelease("llama-eager");
+  const Work op_by_op = DescribeWork(Layers(module, 1), Action::kForward);
+  EXPECT_EQ(MovedBytes(op_by_op, MemoryClass::kNorm), 0);
+  EXPECT_EQ(MovedBytes(op_by_op, MemoryClass::kElementwise) -
+                MovedBytes(forward, MemoryClass::kElementwise),
+            kTokens * 2 * 32 * 4096);
+}
+
+// Without fusion the product writes 16 bit, and a kernel reads that, reads and writes fp32: 10 B.
+TEST(LayersTest, EagerCodeAddsUpGradientsInAKernelOfItsOwn) {
+  Module module = Llama8b();
+  module.settings.framework = FindRelease("nanotron");
+  const Segment wgrad = Named(DescribeWork(Layers(module, 1), Action::kBackward), "fc2 wgrad");
+  ASSERT_EQ(wgrad.kernels.size(), 2U);
+  EXPECT_EQ(std::get<Gemm>(wgrad.kernels[0]).output_bytes.value(), 2 * 4096 * 14336);
+  EXPECT_EQ(std::get<MemoryBound>(wgrad.kernels[1]).bytes.value(), 10 * 4096 * 14336);
+}
+
 TEST(LayersTest, DropoutMasksAreAByteAnElement) {
   Module module = Llama8b();
   const Work without = DescribeWork(Layers(module, 1), Action::kForward);

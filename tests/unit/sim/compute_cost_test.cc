@@ -162,6 +162,13 @@ TEST(MemoryModel, BytesAtTheClassesShareOfThePeakAndALatencyPerLaunch) {
   EXPECT_EQ(model.Time({plan::MemoryClass::kCast, base::Bytes(0), 1}), base::Seconds(0));
 }
 
+// The step of the optimizer costs 1 ms besides: 4 MB at 0.5e12 take 8 us, 50 launches 150 us.
+TEST(MemoryModel, AnOptimizerStepHasALatencyOfItsOwn) {
+  const MemoryModel model(RoundProfile());
+  EXPECT_NEAR(model.Time({plan::MemoryClass::kOptimizer, base::Bytes(4'000'000), 50}).value() * 1e6,
+              1158, 1e-9);
+}
+
 TEST(MemoryModel, AnEfficiencyAboveOneIsRefused) {
   EXPECT_EQ(
       ErrorOf([] {

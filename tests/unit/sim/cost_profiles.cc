@@ -125,10 +125,11 @@ profiles::Profile RoundProfile() {
   set("attention.unfused.launches", 4, "1");
   set("attention.unfused.backward_factor", 2, "1");
   set("memory.latency", 3e-6, "s");
-  for (const std::string name :
-       {"elementwise", "norm", "norm_backward", "cast", "cross_entropy", "optimizer"}) {
+  for (const std::string name : {"elementwise", "norm", "norm_backward", "cast", "cross_entropy",
+                                 "optimizer", "head_norm", "head_norm_backward"}) {
     set("memory." + name + ".efficiency", name == "norm" ? 0.8 : 0.5, "1");
   }
+  set("step.optimizer_latency", 1e-3, "s");
   set("host.launch_gap", 1e-6, "s");
   set("overlap.gather_in.contention_sms", 4, "1");
   set("overlap.gather_in.min_chunk_rows", 256, "1");

@@ -85,6 +85,14 @@ FrameworkRelease Plain(std::string_view name, std::string_view summary,
   return release;
 }
 
+FrameworkRelease Eager(std::string_view name, std::string_view summary,
+                       const FrameworkDefaults& defaults, std::span<const DefaultReason> reasons,
+                       const LayerKernelTable& kernels, const MemoryRules& memory) {
+  FrameworkRelease release = Plain(name, summary, defaults, reasons, kernels, memory);
+  release.has_interleaving = false;
+  return release;
+}
+
 FrameworkDefaults OldMegatron() {
   FrameworkDefaults defaults;
   defaults.attention = kUnfusedOnly;
@@ -95,7 +103,7 @@ FrameworkDefaults OldMegatron() {
   return defaults;
 }
 
-FrameworkDefaults Eager() {
+FrameworkDefaults EagerDefaults() {
   FrameworkDefaults defaults;
   defaults.attention = kFlash2First;
   defaults.loss = LossKernel::kUnfused;
@@ -106,13 +114,13 @@ FrameworkDefaults Eager() {
 }
 
 FrameworkDefaults Nanotron() {
-  FrameworkDefaults defaults = Eager();
+  FrameworkDefaults defaults = EagerDefaults();
   defaults.loss = LossKernel::kShiftedCopy;
   return defaults;
 }
 
 FrameworkDefaults EagerLlama() {
-  FrameworkDefaults defaults = Eager();
+  FrameworkDefaults defaults = EagerDefaults();
   defaults.loss = LossKernel::kGatheredEager;
   defaults.gradient_dtype = DType::kBf16;
   return defaults;
@@ -147,11 +155,11 @@ std::span<const FrameworkRelease> FrameworkReleases() {
                         true, true),
       Plain("megatron-lm-2022", "Megatron-LM of 2022: no Transformer Engine, unfused attention",
             OldMegatron(), kOldMegatronReasons, FusedLayerKernels(), kMegatron2022Rules),
-      Plain("nanotron", "nanotron: eager code with fused norms", Nanotron(), kNanotronReasons,
+      Eager("nanotron", "nanotron: eager code with fused norms", Nanotron(), kNanotronReasons,
             EagerLayerKernels(), kNanotronRules),
-      Plain("llama-eager", "eager Megatron-type code of the A100 layout sweep", EagerLlama(),
+      Eager("llama-eager", "eager Megatron-type code of the A100 layout sweep", EagerLlama(),
             kEagerReasons, EagerNormLayerKernels(), kEagerLlamaRules),
-      Plain("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
+      Eager("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
             EagerLlama(), kEagerReasons, EagerLayerKernels(), kEagerLlamaFusedNormRules),
   };
   return releases;

@@ -48,6 +48,8 @@ struct FrameworkRelease {
   FrameworkDefaults defaults;
   std::span<const DefaultReason> reasons;
 
+  bool has_interleaving = true;  // its pipeline can have several chunks per rank
+
   const LayerKernelTable* kernels = nullptr;
   const MemoryRules* memory = &kTransformerEngineRules;  // never null
 };

@@ -80,6 +80,8 @@ void TrainingSpec::FillModel(scenarios::ModelSpec& model) {
   model.rotary = !IsGpt(row_);
   Assume("{} MLP and {}, by the model's family", model.gated_mlp ? "gated" : "plain",
          model.rotary ? "rotary positions" : "learned positions");
+  model.qk_norm = Has(Lower(row_.text("model")), "qwen3");
+  if (model.qk_norm) Assume("QK-norm, by the model's family");
   model.vocab_size = IntegerOr(row_, "vocab", 51200);
   if (!row_.integer("vocab")) Assume("vocabulary 51200: GPT-2's, padded as Megatron does");
   model.tied_embeddings = IsGpt(row_) || Has(row_.text("overlap_flags"), "tied embeddings");
@@ -117,10 +119,7 @@ void TrainingSpec::FillLayout() {
   if (is_open && num_layers / layout.pp > 1) OpenStages(num_layers / layout.pp);
 }
 
-bool TrainingSpec::Interleaves() const {
-  const std::string_view name = release_.framework->name;
-  return name != "nanotron" && !name.starts_with("llama-eager");
-}
+bool TrainingSpec::Interleaves() const { return release_.framework->has_interleaving; }
 
 void TrainingSpec::OpenStages(std::int64_t most) {
   Assume("vpp is not stated: the midpoint between 1 and {} is the prediction", most);

@@ -86,7 +86,8 @@ std::int64_t BytesOf(const BackwardTensors& tensors, const BlockShape& shape,
   return rank.element_bytes * elements + tensors.gathered * GatheredBytes(rank);
 }
 
-// In a ring two blocks of keys and values are in flight besides; an exchange of heads holds the
+// In a ring two blocks of keys and values are in flight besides; a gather holds those of the whole
+// group and their gradients; an exchange of heads holds the
 // gradients of q, k, v and of the output before and behind it, and the attention nothing else.
 std::int64_t LayerBackwardBytes(const BlockShape& shape, const RankShape& rank) {
   const MemoryRules& rules = rank.rules();
@@ -94,6 +95,8 @@ std::int64_t LayerBackwardBytes(const BlockShape& shape, const RankShape& rank) 
   std::int64_t attention = BytesOf(rules.attention, shape, rank);
   if (rank.cp > 1 && rank.settings->context_parallel == ContextParallel::kRing) {
     attention += 4 * rank.element_bytes * rank.tokens * rank.kv;
+  } else if (rank.cp > 1 && rank.settings->context_parallel == ContextParallel::kAllGather) {
+    attention += 4 * rank.element_bytes * rank.tokens * rank.cp * rank.kv;
   } else if (rank.cp > 1) {
     const std::int64_t exchanged = 2 * rank.element_bytes * rank.tokens * (rank.qkv() + rank.query);
     attention = std::max(attention, exchanged);

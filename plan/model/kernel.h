@@ -35,6 +35,8 @@ struct Gemm {
   /// A 16-bit product of an fp8 run: one chip has one clock, so it runs at that of the fp8
   /// products.
   bool in_fp8_run = false;
+  /// fp8 only: one scale per block of the operands instead of one per tensor; promotes as well.
+  bool block_scaled = false;
 };
 base::Flops FlopsOf(const Gemm& gemm);  // 2·m·n·k
 

@@ -59,6 +59,7 @@ struct ModuleSettings {
   Recompute recompute = Recompute::kNone;
   int recompute_layers = 0;  // kFull: layers per stage that are recomputed, 0 = all
   DType precision = DType::kBf16;
+  Fp8Scaling fp8_scaling = Fp8Scaling::kTensor;
   /// fp8: weights are kept, and gathered over data parallel copies, in fp8 alone; else in 16 bit
   /// with fp8 copies beside.
   bool fp8_primary_weights = false;

@@ -7,6 +7,8 @@ namespace isthmus::plan {
 
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 enum class TpOverlap : std::uint8_t { kNone, kBulk, kUserBuffers };
+/// Granularity of the scales of fp8 products: one per tensor, or one per block of 128 elements.
+enum class Fp8Scaling : std::uint8_t { kTensor, kBlock };
 /// Absent: the encoder's backward does not run (modelling_mimo finding 2); simulation only.
 enum class BackwardMode : std::uint8_t { kReal, kAbsent };
 /// Which code runs the cross entropy. Bytes that it holds per logit of the rank, the logits

@@ -149,8 +149,12 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 OneOf(settings.precision, {Means("bf16", DType::kBf16), Means("fp16", DType::kFp16),
                                            Means("fp32", DType::kFp32), Means("fp8", DType::kFp8)}),
                 kOptional,
-                "type of weights and activations; fp8: matrix products of the layers in fp8 with "
-                "one scale per tensor, everything else in 16 bit");
+                "type of weights and activations; fp8: matrix products of the layers in fp8, "
+                "everything else in 16 bit");
+  archive.Value("fp8_scaling",
+                OneOf(settings.fp8_scaling, {Means("tensor", plan::Fp8Scaling::kTensor),
+                                             Means("block", plan::Fp8Scaling::kBlock)}),
+                kOptional, "with precision fp8: one scale per tensor, or per block of elements");
   archive.Value("fp8_primary_weights", BoolScalar(settings.fp8_primary_weights), kOptional,
                 "with precision fp8: weights are kept and gathered in fp8 alone");
   archive.Value(

@@ -62,6 +62,7 @@ GemmModel::GemmModel(const profiles::Profile& profile, const SustainedClock& clo
   }
   bf16_ = Read(profile, "bf16", plan::DType::kBf16);
   fp8_ = Read(profile, "fp8", plan::DType::kFp8);
+  fp8_block_ = Read(profile, "fp8_promoted", plan::DType::kFp8);
   if (fp8_ && profile.has(kPromotedRate)) {
     fp8_promoted_ = fp8_;
     fp8_promoted_->rate = std::min(fp8_->rate, profile.Rate(kPromotedRate).value());
@@ -102,8 +103,8 @@ const GemmModel::Coefficients& GemmModel::CoefficientsOf(const plan::Gemm& gemm)
       name = "bf16";
       break;
     case plan::DType::kFp8:
-      found = gemm.promoted_accumulation ? &fp8_promoted_ : &fp8_;
-      name = gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
+      found = gemm.block_scaled ? &fp8_block_ : gemm.promoted_accumulation ? &fp8_promoted_ : &fp8_;
+      name = gemm.block_scaled || gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
       break;
     case plan::DType::kFp32:
       name = "fp32";

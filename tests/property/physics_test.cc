@@ -50,6 +50,7 @@ plan::Gemm RandomGemm(base::RandomStream& random, bool has_fp8) {
   if (has_fp8 && random.Chance(0.5)) {
     gemm.dtype = plan::DType::kFp8;
     gemm.promoted_accumulation = random.Chance(0.5);
+    gemm.block_scaled = random.Chance(0.3);
   }
   return gemm;
 }

@@ -12,6 +12,10 @@ std::int64_t GatheredElementBytes(const RankShape& rank, const Linear& linear) {
   return fp8 ? 1 : rank.element_bytes;
 }
 
+bool IsBlockScaled(const RankShape& rank, const Linear& linear) {
+  return linear.dtype == DType::kFp8 && rank.settings->fp8_scaling == Fp8Scaling::kBlock;
+}
+
 bool Chunked(const RankShape& rank, const Linear& linear) {
   return linear.chunked && rank.overlap == TpOverlap::kUserBuffers;
 }
@@ -62,7 +66,8 @@ Kernel ForwardGemm(const RankShape& rank, const Linear& linear) {
               linear.dtype,
               base::Bytes(rank.element_bytes * linear.tokens * linear.out),
               false,
-              rank.in_fp8_run()};
+              rank.in_fp8_run(),
+              IsBlockScaled(rank, linear)};
 }
 
 Kernel InputGemm(const RankShape& rank, const Linear& linear) {
@@ -72,7 +77,8 @@ Kernel InputGemm(const RankShape& rank, const Linear& linear) {
               linear.dtype,
               base::Bytes(rank.element_bytes * linear.tokens * linear.in),
               linear.dtype == DType::kFp8,
-              rank.in_fp8_run()};
+              rank.in_fp8_run(),
+              IsBlockScaled(rank, linear)};
 }
 
 std::vector<Kernel> WeightKernels(const RankShape& rank, const Linear& linear) {
@@ -85,7 +91,8 @@ std::vector<Kernel> WeightKernels(const RankShape& rank, const Linear& linear) {
                   linear.dtype,
                   base::Bytes((fuses ? 2 * main_gradient : rank.element_bytes) * elements),
                   linear.dtype == DType::kFp8,
-                  rank.in_fp8_run()};
+                  rank.in_fp8_run(),
+                  IsBlockScaled(rank, linear)};
   if (fuses) return {gemm};
   return {gemm,
           Moves(MemoryClass::kElementwise, (rank.element_bytes + 2 * main_gradient) * elements)};

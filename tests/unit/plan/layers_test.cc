@@ -121,6 +121,17 @@ TEST(LayersTest, Fp8IsForTheProductsOfLayers) {
   EXPECT_TRUE(logits.in_fp8_run);
 }
 
+TEST(LayersTest, BlockScalingIsForTheProductsInFp8) {
+  Module module = Llama8b();
+  module.settings.precision = DType::kFp8;
+  module.settings.fp8_scaling = Fp8Scaling::kBlock;
+  BlockShape shape = Layers(module, 1);
+  shape.block.head = true;
+  const Work work = DescribeWork(shape, Action::kForward);
+  EXPECT_TRUE(std::get<Gemm>(Named(work, "fc1").kernels.front()).block_scaled);
+  EXPECT_FALSE(std::get<Gemm>(Named(work, "head").kernels.front()).block_scaled);
+}
+
 // What feeds an fp8 product through user buffers travels as T·h bytes, everything else as 2·T·h;
 // model FLOP don't know the precision.
 TEST(LayersTest, Fp8UserBuffersGatherBytes) {

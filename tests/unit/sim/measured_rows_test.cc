@@ -58,7 +58,7 @@ double ModelUs(const GemmModel& model, const Row& row) {
                           .k = Int(row, "k"),
                           .dtype = dtype == "bf16" ? plan::DType::kBf16 : plan::DType::kFp8,
                           .output_bytes = base::Bytes(2 * m * n),
-                          .promoted_accumulation = dtype == "fp8_promoted"})
+                          .block_scaled = dtype == "fp8_promoted"})
                    .value();
 }
 

@@ -22,6 +22,7 @@ struct SimulateOptions {
   std::string fold = "auto";
   bool expanded = false;
   bool timing = false;
+  bool band = false;
   std::vector<std::string> traces;
   Output output;
 };
@@ -66,6 +67,7 @@ struct ValidateOptions {
   std::string filter;
   std::optional<std::string> sets;
   std::optional<std::string> folder;
+  std::optional<std::string> explain;  // the id of one row
   Output output;
 };
 int Validate(const ValidateOptions& options);

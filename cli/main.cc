@@ -60,6 +60,8 @@ void AddSimulate(CLI::App& app, Verbs& verbs) {
       ->type_name("FILE");
   verb.add_flag("--timing", options.timing,
                 "Also report wall time and peak memory of this program");
+  verb.add_flag("--band", options.band,
+                "Also estimate the 80 % band of the step time, by simulating variations");
   verb.add_flag("-v,--verbose", options.output.verbose,
                 "All assumptions, times by role, longest path segments");
   AddOutput(verb, options.output);
@@ -158,10 +160,13 @@ void AddValidate(CLI::App& app, Verbs& verbs) {
   verb.add_option("--out", options.folder,
                   "Also write tables (Markdown, CSV) and scenarios into a folder")
       ->type_name("DIR");
+  verb.add_option("--explain", options.explain, "Take one row apart: where its step goes")
+      ->type_name("ROW_ID");
   AddOutput(verb, options.output);
   verb.footer(
       "Examples:\n"
       "  isthmus validate runs.csv\n"
+      "  isthmus validate runs.csv --explain T1192\n"
       "  isthmus validate runs.csv --filter 'gpu=H100,precision=BF16' --json\n"
       "Exit code 1: a row of a set was skipped.");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Validate(verbs.validate); }; });

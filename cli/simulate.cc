@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "scenarios/scenario.h"
+#include "studies/band.h"
 #include "studies/duty_relief.h"
 
 namespace isthmus::cli {
@@ -49,6 +50,15 @@ void AddAssumptions(scenarios::Scenario& scenario) {
   }
 }
 
+/// Of the step, whatever the scenario's metric is: the figures are of the whole step.
+reports::Band BandOf(scenarios::Scenario scenario) {
+  scenario.metric = scenarios::StepMetric::kFull;
+  const studies::StepSimulation simulation(scenario);
+  const double step_time_s = simulation.StepTime(scenario.profile, scenario.cluster);
+  const studies::StepBand band = studies::EstimateBand(simulation, step_time_s);
+  return {.low_step_time_s = band.low_step_time_s, .high_step_time_s = band.high_step_time_s};
+}
+
 }  // namespace
 
 int Simulate(const SimulateOptions& options) {
@@ -83,6 +93,10 @@ int Simulate(const SimulateOptions& options) {
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
   reports::Figures figures = traces.analysis().figures();
+  if (options.band) {
+    progress.Begin("simulating variations");
+    figures.band = BandOf(scenario);
+  }
   if (options.timing) {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "studies/explain.h"
 #include "studies/validation_text.h"
 
 namespace isthmus::cli {
@@ -17,15 +18,22 @@ namespace isthmus::cli {
 int Validate(const ValidateOptions& options) {
   CheckOutput(options.files, options.output);
   Progress progress("reading runs");
-  const studies::Validation validation = studies::Validate(
-      {.files = {options.files.begin(), options.files.end()},
-       .filter = options.filter,
-       .sets = options.sets,
-       .commit = std::string(BuildCommit()),
-       .num_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U)),
-       .on_progress = [&](std::size_t done, std::size_t total) {
-         progress.Begin(fmt::format("{} of {} rows", done, total));
-       }});
+  const studies::ValidateOptions wanted{
+      .files = {options.files.begin(), options.files.end()},
+      .filter = options.filter,
+      .sets = options.sets,
+      .commit = std::string(BuildCommit()),
+      .num_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U)),
+      .on_progress = [&](std::size_t done, std::size_t total) {
+        progress.Begin(fmt::format("{} of {} rows", done, total));
+      }};
+  if (options.explain) {
+    const studies::Explanation explanation = studies::ExplainRow(wanted, *options.explain);
+    Write(options.output, options.output.json ? studies::RenderJson(explanation)
+                                              : studies::RenderText(explanation));
+    return 0;
+  }
+  const studies::Validation validation = studies::Validate(wanted);
   if (options.folder) studies::WriteFolder(validation, *options.folder);
   Write(options.output,
         options.output.json ? studies::RenderJson(validation) : studies::RenderText(validation));

@@ -94,6 +94,9 @@ struct WorkloadSpec {
   std::optional<std::int64_t> global_batch;
   std::optional<std::int64_t> num_microbatches;
   std::int64_t microbatch_size = 1;
+  /// Samples are packed of documents of so many tokens that don't attend to each other; absent: a
+  /// sample is one document.
+  std::optional<std::int64_t> document_tokens;
 };
 
 /// What a step's time covers, where a published figure means only a part of it.

@@ -167,10 +167,10 @@ void AddFlops(const Lowered& lowered, traces::Header& header) {
     const bool decoder = module.module.kind == plan::ModuleKind::kDecoder;
     const std::int64_t per_sample =
         decoder ? program.workload.sequence_length : module.module.tokens_per_sample;
-    tokens.push_back(
-        {.module = &module.module,
-         .tokens = per_sample * program.workload.global_batch,
-         .span = decoder ? program.workload.sequence_length : module.module.span_tokens});
+    const std::int64_t span = module.module.span_tokens;
+    tokens.push_back({.module = &module.module,
+                      .tokens = per_sample * program.workload.global_batch,
+                      .span = span > 0 ? span : program.workload.sequence_length});
   }
   for (const auto convention :
        {plan::FlopConvention::kFullAttention, plan::FlopConvention::kParameters}) {

@@ -59,8 +59,9 @@ struct PendingRow {
   RunsKind kind;
 };
 
-std::vector<PendingRow> SelectRows(const std::vector<CsvTable>& tables, const std::string& filter) {
-  const std::vector<Condition> conditions = ParseFilter(filter);
+std::vector<PendingRow> SelectRows(const std::vector<CsvTable>& tables,
+                                   const ValidateOptions& options) {
+  const std::vector<Condition> conditions = ParseFilter(options.filter);
   std::vector<PendingRow> rows;
   std::set<std::string> earlier;
   for (const CsvTable& table : tables) {
@@ -77,7 +78,10 @@ std::vector<PendingRow> SelectRows(const std::vector<CsvTable>& tables, const st
              .message =
                  id.empty() ? "the row has no id" : fmt::format("row {} is there twice", id)}));
       }
-      if (!earlier.contains(id) && Matches(row, conditions)) rows.push_back({row, kind});
+      const bool is_asked_for = options.only_row.empty() || options.only_row == id;
+      if (is_asked_for && !earlier.contains(id) && Matches(row, conditions)) {
+        rows.push_back({row, kind});
+      }
     }
     earlier.merge(ids);
   }
@@ -116,7 +120,7 @@ Validation Validate(const ValidateOptions& options) {
   for (const std::filesystem::path& file : options.files) tables.push_back(ReadCsv(file));
   std::optional<RowSets> sets;
   if (options.sets) sets = ReadSets(*options.sets);
-  const std::vector<PendingRow> pending = SelectRows(tables, options.filter);
+  const std::vector<PendingRow> pending = SelectRows(tables, options);
 
   Validation validation;
   validation.rows.resize(pending.size());

@@ -19,7 +19,8 @@ namespace isthmus::studies {
 
 struct ValidateOptions {
   std::vector<std::filesystem::path> files;
-  std::string filter;  ///< "column=value,…": rows that agree with all of them; "" takes all
+  std::string only_row;  ///< the id of the one row to take; "" takes all
+  std::string filter;    ///< "column=value,…": rows that agree with all of them; "" takes all
   std::optional<std::filesystem::path> sets;  ///< CSV with columns set, row_id
   scenarios::SearchPaths search = scenarios::DefaultSearchPaths();
   std::string commit;
@@ -27,6 +28,13 @@ struct ValidateOptions {
   bool with_alternatives = true;  ///< strict variant, bracket and band too, at some ten simulations
   /// Called after each row with the rows done and their total, from one thread at a time.
   std::function<void(std::size_t, std::size_t)> on_progress;
+};
+
+/// The step under one of a row's alternatives.
+struct AlternativeTime {
+  std::string what;
+  AlternativeUse use = AlternativeUse::kOpen;
+  double step_time_s = 0;
 };
 
 /// A row with its prediction, or the reason why it has none.
@@ -48,6 +56,7 @@ struct RowResult {
   std::optional<double> strict_error;
   /// The fastest and the slowest step that the row's open cells allow, one beside the other.
   std::optional<reports::Band> bracket;
+  std::vector<AlternativeTime> alternative_times;
   std::optional<StepBand> band;  ///< 80 %
   double work_flops = 0;         ///< model FLOP of a GPU in a step
   std::string set;               ///< the first that names the row

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "studies/explain.h"
 #include "studies/internal/cells.h"
 #include "studies/validation_text.h"
 
@@ -32,9 +33,11 @@ Json GroupJson(const RowGroup& group) {
   return json;
 }
 
-Json OpenJson(const std::vector<Alternative>& alternatives) {
+Json OpenJson(const std::vector<AlternativeTime>& times) {
   Json json = Json::array();
-  for (const Alternative& alternative : alternatives) json.push_back(alternative.what);
+  for (const AlternativeTime& time : times) {
+    json.push_back({{"what", time.what}, {"step_time_s", time.step_time_s}});
+  }
   return json;
 }
 
@@ -77,7 +80,7 @@ Json RowJson(const RowResult& row) {
                           : Json(nullptr)},
           {"band", row.band ? BandJson(row.band->low_step_time_s, row.band->high_step_time_s)
                             : Json(nullptr)},
-          {"open", OpenJson(row.run.alternatives)}};
+          {"open", OpenJson(row.alternative_times)}};
 }
 
 Json GainsJson(const std::vector<Gain>& gains) {
@@ -150,6 +153,33 @@ std::string RenderJson(const Validation& validation) {
                   {"not_loaded", validation.not_loaded},
                   {"skipped_in_sets", validation.skipped_in_sets}};
   // Cells of a user's file may hold bytes that are no UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string RenderJson(const Explanation& explanation) {
+  const reports::Figures& figures = explanation.prediction.figures;
+  Json json = RowJson(explanation.row);
+  json["uses"] = Json::object();
+  for (std::size_t use = 0; use < figures.shares.size(); ++use) {
+    json["uses"][reports::ToText(static_cast<reports::TimeUse>(use))] = figures.shares[use];
+  }
+  json["exposed"] = Json::object();
+  for (const reports::ExposedComm& exposed : figures.exposed) {
+    json["exposed"][exposed.kind] = exposed.seconds;
+  }
+  json["kernels"] = Json::array();
+  for (const KernelTime& time : explanation.kernels) {
+    json["kernels"].push_back({{"segment", time.segment},
+                               {"shape", time.shape},
+                               {"count", time.count},
+                               {"seconds", time.seconds}});
+  }
+  json["memory_categories"] = Json::object();
+  if (!figures.memory.empty()) {
+    for (const auto& [category, bytes] : figures.memory.front().categories) {
+      json["memory_categories"][category] = bytes;
+    }
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

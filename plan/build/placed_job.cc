@@ -222,7 +222,7 @@ BlockShape ShapeOnRank(const PlacedJob& placed, int module_index, base::Rank ran
   if (module.kind == ModuleKind::kDecoder) {
     shape.cp = grid.size(Axis::kCp);
     shape.tokens = mbs * job.workload.sequence_length / shape.cp;
-    shape.span = job.workload.sequence_length;
+    shape.span = module.span_tokens > 0 ? module.span_tokens : job.workload.sequence_length;
     shape.projector = LlmProjector(job, &encoder);
     if (shape.projector == nullptr) return shape;
     shape.projector_tokens = mbs * ModuleOf(job, encoder).llm_tokens_per_sample;

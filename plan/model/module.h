@@ -91,7 +91,7 @@ struct Module {
   std::optional<Layout> layout;
 
   // Encoders: tokens of one sample inside the encoder and after pixel-shuffle at the LLM, and how
-  // many tokens attend to each other (one image, one clip). Decoder: 0, the workload says.
+  // many tokens attend to each other (one image, one clip). Decoder: of a packed document, 0: all.
   std::int64_t tokens_per_sample = 0;
   std::int64_t llm_tokens_per_sample = 0;
   std::int64_t span_tokens = 0;

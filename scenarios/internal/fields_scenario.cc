@@ -80,6 +80,9 @@ void Fields(Archive& archive, WorkloadSpec& workload) {
                 "LLM microbatches per step and data parallel copy; absent: from global_batch");
   archive.Value("microbatch_size", Integer(workload.microbatch_size, kSamples), kOptional,
                 "samples per LLM microbatch");
+  archive.Value("document_tokens", Integer(workload.document_tokens, kTokens), kOptional,
+                "tokens of the documents that a sample is packed of: attention of the LLM stays "
+                "within one; absent: a sample is one document");
 }
 
 void Fields(Archive& archive, plan::ScheduleOptions& schedule) {

@@ -64,15 +64,18 @@ plan::Transformer ToTransformer(const ModelSpec& model) {
   return transformer;
 }
 
-plan::Module ToModule(const ModuleSpec& spec, const EncoderTokens& tokens,
-                      std::int64_t llm_hidden) {
+plan::Module ToModule(const ModuleSpec& spec, const EncoderTokens& tokens, std::int64_t llm_hidden,
+                      std::int64_t document_tokens) {
   plan::Module module;
   module.name = spec.name;
   module.kind = spec.model.kind;
   module.transformer = ToTransformer(spec.model);
   module.settings = spec.settings;
   if (!spec.inherits_layout) module.layout = ToLayout(spec.layout);
-  if (spec.model.kind == ModuleKind::kDecoder) return module;
+  if (spec.model.kind == ModuleKind::kDecoder) {
+    module.span_tokens = document_tokens;
+    return module;
+  }
   if (spec.has_projector) {
     module.projector = spec.projector;
     if (module.projector->hidden == 0) module.projector->hidden = llm_hidden;
@@ -89,7 +92,8 @@ plan::Job MakeJob(const ScenarioSpec& spec, const ModuleSpec& decoder, plan::Pla
   plan::Job job;
   job.name = spec.name;
   for (std::size_t index = 0; index < spec.modules.size(); ++index) {
-    job.modules.push_back(ToModule(spec.modules[index], tokens[index], decoder.model.hidden));
+    job.modules.push_back(ToModule(spec.modules[index], tokens[index], decoder.model.hidden,
+                                   spec.workload.document_tokens.value_or(0)));
   }
   for (const EdgeSpec& edge : spec.edges) {
     job.edges.push_back({IndexOf(spec.modules, edge.from), IndexOf(spec.modules, edge.to)});

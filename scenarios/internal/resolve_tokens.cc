@@ -153,6 +153,11 @@ void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
   WorkloadSpec& workload = resolution.spec.workload;
   const std::int64_t dp = decoder.layout.dp.value_or(1);
   const std::int64_t per_round = workload.microbatch_size * dp;
+  if (workload.document_tokens.value_or(1) > workload.sequence_length) {
+    resolution.Complain("workload.document_tokens",
+                        fmt::format("{} are more than the {} of a sample",
+                                    *workload.document_tokens, workload.sequence_length));
+  }
   if (!workload.global_batch && !workload.num_microbatches) {
     resolution.Complain("workload", "global_batch is missing",
                         "give global_batch or num_microbatches");

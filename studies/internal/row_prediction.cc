@@ -48,12 +48,6 @@ std::optional<double> RelativeError(std::optional<double> predicted,
                                                 : std::nullopt;
 }
 
-// The step under one alternative: nothing when the row's other cells rule it out.
-struct AlternativeTime {
-  AlternativeUse use = AlternativeUse::kOpen;
-  double seconds = 0;
-};
-
 // Everything about one row; times are those of the row's metric.
 class RowPrediction {
  public:
@@ -112,7 +106,8 @@ class RowPrediction {
               fmt::format("{}: left out, it does not fit the memory", alternative.what));
           continue;
         }
-        alternatives_.push_back({alternative.use, prediction.step_time_s});
+        result_.alternative_times.push_back(
+            {alternative.what, alternative.use, prediction.step_time_s});
       } catch (const base::IoError&) {
         throw;
       } catch (const base::Error&) {
@@ -127,19 +122,19 @@ class RowPrediction {
   void Score() {
     double low = base_s_;
     double high = base_s_;
-    for (const AlternativeTime& time : alternatives_) {
+    for (const AlternativeTime& time : result_.alternative_times) {
       if (time.use != AlternativeUse::kMidpoint) continue;
-      low = std::min(low, time.seconds);
-      high = std::max(high, time.seconds);
+      low = std::min(low, time.step_time_s);
+      high = std::max(high, time.step_time_s);
     }
     scale_ = (low + high) / 2 / base_s_;
     *result_.predicted_step_time_s *= scale_;
     *result_.predicted_full_step_time_s *= scale_;
-    if (alternatives_.empty()) return;
-    for (const AlternativeTime& time : alternatives_) {
+    if (result_.alternative_times.empty()) return;
+    for (const AlternativeTime& time : result_.alternative_times) {
       if (time.use == AlternativeUse::kMidpoint) continue;
-      low *= std::min(1.0, time.seconds / base_s_);
-      high *= std::max(1.0, time.seconds / base_s_);
+      low *= std::min(1.0, time.step_time_s / base_s_);
+      high *= std::max(1.0, time.step_time_s / base_s_);
     }
     result_.bracket = reports::Band{.low_step_time_s = low, .high_step_time_s = high};
   }
@@ -194,9 +189,9 @@ class RowPrediction {
     band.low_step_time_s *= scale_;
     band.high_step_time_s *= scale_;
     std::vector<double> others;
-    for (const AlternativeTime& time : alternatives_) {
-      if (time.use == AlternativeUse::kMidpoint) others.push_back(time.seconds);
-      if (time.use == AlternativeUse::kOpen) others.push_back(time.seconds * scale_);
+    for (const AlternativeTime& time : result_.alternative_times) {
+      if (time.use == AlternativeUse::kMidpoint) others.push_back(time.step_time_s);
+      if (time.use == AlternativeUse::kOpen) others.push_back(time.step_time_s * scale_);
     }
     const bool has_ends = scale_ != 1;
     if (has_ends) others.push_back(base_s_);
@@ -208,7 +203,6 @@ class RowPrediction {
   RowResult result_;
   double base_s_ = 0;  // of the scored scenario, before the midpoint
   double scale_ = 1;   // the midpoint over base_s_
-  std::vector<AlternativeTime> alternatives_;
 };
 
 // What a failure comes down to in one line.

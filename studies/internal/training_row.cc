@@ -146,7 +146,6 @@ std::string WhyNotCells(const RunsRow& row, RunsKind kind) {
   if (!missing.empty()) {
     return fmt::format("cells that nothing can fill are empty: {}", fmt::join(missing, ", "));
   }
-  if (MlpOf(row) == Mlp::kUnknown) return "whether the MLP is gated can't be told from the row";
   return {};
 }
 

@@ -147,10 +147,6 @@ void TrainingSpec::FillOptimizer() {
       defaults.overlap_param_gather && !Has(flags, "overlap_param_gather=false");
   Assume("distributed optimizer {} overlap of gradients and parameters",
          spec_.optimizer.overlap_grad_reduce ? "with" : "without");
-  const std::string task = Lower(row_.text("task"));
-  if (Has(task, "sft") || Has(task, "finetune")) {
-    Assume("fine-tuning samples fill the sequence: packing is not stated");
-  }
 }
 
 }  // namespace isthmus::studies::internal

@@ -35,6 +35,8 @@ Deferral DeferralOf(const RunsRow& row) {
   }
   return deferral;
 }
+// SQuAD's contexts with question and answer, about 250 tokens.
+constexpr std::int64_t kPackedDocument = 256;
 
 }  // namespace
 
@@ -76,7 +78,11 @@ void TrainingSpec::FillModel(scenarios::ModelSpec& model) {
   model.num_heads = *row_.integer("heads");
   model.num_kv_heads = row_.integer("kv_heads");
   model.head_dim = row_.integer("head_dim");
-  model.gated_mlp = MlpOf(row_) == Mlp::kGated;
+  const Mlp mlp = MlpOf(row_);
+  // Gated MLPs are made narrower than four times the width, to keep their parameters.
+  model.gated_mlp =
+      mlp == Mlp::kGated || (mlp == Mlp::kUnknown && model.ffn_hidden != 4 * model.hidden);
+  if (mlp == Mlp::kUnknown) Assume("whether the MLP is gated is told by its width only");
   model.rotary = !IsGpt(row_);
   Assume("{} MLP and {}, by the model's family", model.gated_mlp ? "gated" : "plain",
          model.rotary ? "rotary positions" : "learned positions");
@@ -141,10 +147,26 @@ void TrainingSpec::FillWorkload() {
   workload.sequence_length = *row_.integer("seq_len");
   workload.global_batch = row_.integer("GBS");
   workload.microbatch_size = IntegerOr(row_, "MBS", 1);
+  const std::string task = Lower(row_.text("task"));
+  if (Has(task, "sft") || Has(task, "finetune")) FillPacking(workload);
   if (!row_.integer("MBS")) FillMicrobatch(workload);
   if (workload.global_batch) return;
   workload.num_microbatches = 4 * llm().layout.pp;
   Assume("4 microbatches per pipeline stage: not stated, the peak does not depend on it");
+}
+
+void TrainingSpec::FillPacking(scenarios::WorkloadSpec& workload) {
+  const std::string_view framework = release_.framework->name;
+  const bool is_recipe = framework.starts_with("nemo") || framework.starts_with("megatron-bridge");
+  if (!is_recipe || workload.sequence_length <= kPackedDocument) {
+    Assume("fine-tuning samples fill the sequence: packing is not stated");
+    return;
+  }
+  workload.document_tokens = kPackedDocument;
+  Assume("sequences packed of documents of {} tokens: vendor recipes fine-tune on SQuAD, packed",
+         kPackedDocument);
+  open_.push_back({"samples that fill the sequence", AlternativeUse::kOpen,
+                   [](scenarios::ScenarioSpec& spec) { spec.workload.document_tokens.reset(); }});
 }
 
 void TrainingSpec::FillMicrobatch(scenarios::WorkloadSpec& workload) {
@@ -153,6 +175,10 @@ void TrainingSpec::FillMicrobatch(scenarios::WorkloadSpec& workload) {
   if (samples && count && *count > 0 && *samples % *count == 0) {
     workload.microbatch_size = *samples / *count;
     Assume("microbatches of {}: the batch over its accumulation steps", *samples / *count);
+    return;
+  }
+  if (workload.document_tokens) {
+    Assume("microbatches of 1 sample: packed sequences come one by one");
     return;
   }
   const bool interleaved = llm().layout.vpp > 1;

@@ -43,6 +43,7 @@ class TrainingSpec {
   // Samples that a data-parallel copy gets in a step; nothing when it can't be told.
   std::optional<std::int64_t> SamplesPerCopy();
   void FillWorkload();
+  void FillPacking(scenarios::WorkloadSpec& workload);
   void FillMicrobatch(scenarios::WorkloadSpec& workload);
   void Name(RunCase& run);
 

@@ -56,6 +56,13 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assertGreater(engine["wall_s"], 0)
         self.assertGreater(engine["peak_rss_bytes"], 0)
 
+    def test_a_band_is_there_when_asked_for(self):
+        plain = json.loads(run("simulate", GPT, "--json").stdout)
+        self.assertIsNone(plain["band"])
+        answer = json.loads(run("simulate", GPT, "--json", "--band").stdout)
+        self.assertLess(answer["band"]["low_step_time_s"], answer["step_time_s"])
+        self.assertGreater(answer["band"]["high_step_time_s"], answer["step_time_s"])
+
     def test_folding_and_expansion_change_no_figure(self):
         folded = simulate_json(GPT)
         for options in [("--fold", "off"), ("--expand",), ("--fold", "off", "--expand")]:

@@ -91,6 +91,30 @@ class ValidateTest(isthmus_cli.CliTest):
         scenario = out / "scenarios" / "training_runs" / "T1192.yaml"
         self.assert_ends(run("scenario", "check", scenario), 0)
 
+    def test_a_file_of_ones_own_needs_few_columns(self):
+        answer = self.json_of(DATA / "own_runs_example.csv")
+        small, large = answer["rows"]
+        self.assertEqual(small["status"], "predicted", small["why"])
+        self.assertIsNotNone(small["error"])
+        self.assertIn("bf16: the precision is not stated", small["assumptions"])
+        self.assertIn("framework megatron-core: not stated", small["assumptions"])
+        self.assertEqual(large["why"], "neither a step time nor a memory figure")
+        # The bracket holds the prediction, the band too.
+        for key in ["bracket", "band"]:
+            self.assertLessEqual(small[key]["low_step_time_s"], small["predicted_step_time_s"])
+            self.assertGreaterEqual(small[key]["high_step_time_s"], small["predicted_step_time_s"])
+
+    def test_explain_takes_one_row_apart(self):
+        result = run("validate", TRAINING, "--explain", "T1192")
+        self.assert_ends(result, 0)
+        for words in ["measured", "12.270", "compute", "The longest kernels", "fc1", "Memory"]:
+            self.assertIn(words, result.stdout)
+        answer = self.json_of(TRAINING, "--explain", "T1192")
+        self.assertAlmostEqual(sum(answer["uses"].values()), 1)
+        self.assertGreater(answer["kernels"][0]["seconds"], answer["kernels"][1]["seconds"])
+        self.assert_user_error(run("validate", TRAINING, "--explain", "T9999"), "T9999", "no given")
+        self.assert_user_error(run("validate", TRAINING, "--explain", "T0454"), "FSDP")
+
     def test_bad_files_are_user_errors_that_name_the_place(self):
         whole = TRAINING.read_text()
         truncated = self.write("truncated.csv", whole[:whole.index("T1196") + 40])

@@ -1,8 +1,12 @@
 #include "studies/predict.h"
 
 #include <cmath>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "studies/kernel_times.h"
 
 namespace isthmus::studies {
 namespace {
@@ -44,6 +48,25 @@ TEST(PredictTest, ForwardBackwardIsAPartOfTheStepAndCountsWhenAskedFor) {
   const auto part = Predict(
       scenarios::ParseScenario(kFourStages, "four.yaml", {"step.metric=forward_backward"}), "test");
   EXPECT_EQ(part.step_time_s, whole.forward_backward_time_s);
+}
+
+TEST(PredictTest, AttentionOfPackedDocumentsStaysWithinThem) {
+  const auto whole = scenarios::ParseScenario(kFourStages, "four.yaml");
+  const auto packed =
+      scenarios::ParseScenario(kFourStages, "four.yaml", {"workload.document_tokens=256"});
+  const auto attention_of = [](const scenarios::Scenario& scenario) {
+    for (const KernelTime& time :
+         KernelTimes(StepSimulation(scenario).program(), scenario.profile)) {
+      if (time.segment == "attention") return time.shape;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(attention_of(whole), "cudnn 1 x 16 heads, 4096 x 4096 causal");
+  EXPECT_EQ(attention_of(packed), "cudnn 16 x 16 heads, 256 x 256 causal");
+  EXPECT_LT(Predict(packed, "test").step_time_s, Predict(whole, "test").step_time_s);
+  EXPECT_THROW(
+      scenarios::ParseScenario(kFourStages, "four.yaml", {"workload.document_tokens=8192"}),
+      base::ScenarioError);
 }
 
 }  // namespace

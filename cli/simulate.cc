@@ -43,11 +43,6 @@ void AddAssumptions(scenarios::Scenario& scenario) {
       "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
       "the "
       "cluster don't enter");
-  if (scenario.metric == scenarios::StepMetric::kForwardBackward) {
-    scenario.assumptions.emplace_back(
-        "step.metric forward_backward: only `validate` cuts a step there; these figures are of the "
-        "whole step");
-  }
 }
 
 /// Of the step, whatever the scenario's metric is: the figures are of the whole step.

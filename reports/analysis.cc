@@ -5,11 +5,13 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "reports/forward_backward.h"
 #include "reports/internal/critical_path.h"
 #include "reports/internal/run_record.h"
 #include "reports/internal/summary.h"
 #include "reports/internal/time_split.h"
 #include "reports/internal/window.h"
+#include "reports/islands.h"
 
 namespace isthmus::reports {
 
@@ -35,6 +37,8 @@ struct Analysis::State {
   // Of the header, all but the ops, which `record` holds in compact form.
   traces::Header header;
   std::optional<RunRecord> record;
+  ForwardBackward forward_backward;
+  Islands islands;
   Figures figures;
   bool complete = false;
 };
@@ -53,12 +57,16 @@ void Analysis::OnHeader(const traces::Header& header) {
   kept.flop_convention = header.flop_convention;
   kept.peak_flops_per_gpu = header.peak_flops_per_gpu;
   state_->record.emplace(header);
+  state_->forward_backward.OnHeader(header);
+  state_->islands.OnHeader(header);
 }
 
 void Analysis::OnEvents(std::span<const traces::Event> events) {
   if (!state_->record) throw base::Error("trace: events come before the header");
   RunRecord& record = *state_->record;
-  for (const traces::Event& event : events) record.Add(event);
+  for (const traces::Event& event : events) record.Add(event);  // checks what they name
+  state_->forward_backward.OnEvents(events);
+  state_->islands.OnEvents(events);
 }
 
 void Analysis::OnMemory(std::span<const traces::MemoryCounter> /*counters*/) {}
@@ -90,6 +98,11 @@ void Analysis::TakeTimes(const traces::Trailer& trailer) {
   }
   AverageTime(record, window, splits, figures);
   SummarizePath(record, window, FindCriticalPath(record, window), figures);
+  state_->forward_backward.OnTrailer(trailer);
+  constexpr double kPicosecond = 1e-12;
+  figures.forward_backward_s =
+      static_cast<double>(state_->forward_backward.duration_ps().value_or(0)) * kPicosecond;
+  figures.islands = state_->islands.figures();
 }
 
 const Figures& Analysis::figures() const {

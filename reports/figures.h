@@ -58,6 +58,21 @@ struct BoundaryFigure {
   double worst_exposed_s = 0;  // per step, of the rank that waits longest
 };
 
+/// An encoder on ranks of its own against the LLM's pipeline; see Islands.
+struct IslandFigure {
+  std::string module;
+  std::int32_t ranks = 0;
+  double utilisation = 0;            // F + B of its busiest rank over the LLM's busiest
+  double tflops_per_gpu = 0;         // executed, while it computes
+  double needed_tflops_per_gpu = 0;  // to keep up with the LLM
+  double limit_tflops_per_gpu = 0;   // what a GPU can be asked for; 0: unknown
+
+  bool is_saturated() const {
+    return utilisation > 1 ||
+           (limit_tflops_per_gpu > 0 && needed_tflops_per_gpu > limit_tflops_per_gpu);
+  }
+};
+
 /// Memory of a role: its fullest rank speaks for it.
 struct MemoryFigure {
   std::string role;
@@ -136,6 +151,7 @@ struct Figures {
   bool has_times = true;
   std::int64_t window_ps = 0;
   double step_time_s = 0;
+  double forward_backward_s = 0;  // of the last step, see ForwardBackward; 0 without forwards
   double tokens_per_s = 0;
   double samples_per_s = 0;
   double model_tflops_per_gpu = 0;
@@ -151,6 +167,7 @@ struct Figures {
   std::vector<ClassTime> classes;
   std::vector<ExposedComm> exposed;  // largest first, without those that are zero
   std::vector<BoundaryFigure> boundaries;
+  std::vector<IslandFigure> islands;          // encoders on ranks of their own
   std::vector<MemoryFigure> memory;           // worst first
   std::vector<PathShare> critical_path;       // largest first; adds up to exactly 1
   std::vector<PathSegment> longest_segments;  // of the critical path, at most 10

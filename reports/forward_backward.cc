@@ -29,10 +29,21 @@ void ForwardBackward::OnEvents(std::span<const traces::Event> events) {
     if (event.inner != 0) continue;
     const Bound bound = bounds_[role_of_class_[event.rank_class]][event.op];
     if (bound == Bound::kNone) continue;
-    if (bound == Bound::kStarts)
-      start_ps_ = std::min(start_ps_.value_or(event.start_ps), event.start_ps);
+    if (bound == Bound::kStarts && event.start_ps < start_ps_.value_or(event.start_ps + 1)) {
+      start_ps_ = event.start_ps;
+      first_class_ = event.rank_class;
+      first_op_ = event.op;
+    }
     // A forward ends the interval too: a frozen module has nothing after it.
     end_ps_ = std::max(end_ps_.value_or(event.end_ps), event.end_ps);
+  }
+}
+
+void ForwardBackward::OnTrailer(const traces::Trailer& trailer) {
+  if (!start_ps_) return;
+  for (const traces::ImposedWait& wait : trailer.waits) {
+    const bool is_its = !wait.straggler && wait.rank_class == first_class_ && wait.op == first_op_;
+    if (is_its && wait.end_ps == *start_ps_) start_ps_ = std::min(*start_ps_, wait.start_ps);
   }
 }
 

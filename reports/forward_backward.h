@@ -11,7 +11,8 @@ namespace isthmus::reports {
 
 /// The part of a step that some published tables call "forward + backward": from the first forward
 /// of any rank to the end of the last backward or gradient reduction of any rank. The parameter
-/// gather before it and the norms and optimizer after it are left out (modelling_mimo §2.7).
+/// gather before it and the norms and optimizer after it are left out (modelling_mimo §2.7). The
+/// first forward starts when its host begins to issue it.
 ///
 /// Of a run of several steps the last one counts. Not thread-safe.
 class ForwardBackward final : public traces::TraceSink {
@@ -19,7 +20,7 @@ class ForwardBackward final : public traces::TraceSink {
   void OnHeader(const traces::Header& header) override;
   void OnEvents(std::span<const traces::Event> events) override;
   void OnMemory(std::span<const traces::MemoryCounter>) override {}
-  void OnTrailer(const traces::Trailer&) override {}
+  void OnTrailer(const traces::Trailer& trailer) override;
 
   /// Nothing for a run without forwards in its last step.
   std::optional<std::int64_t> duration_ps() const;
@@ -31,6 +32,8 @@ class ForwardBackward final : public traces::TraceSink {
   std::vector<std::uint32_t> role_of_class_;
   std::vector<std::vector<Bound>> bounds_;  // by role and op
   std::optional<std::int64_t> start_ps_;
+  std::uint32_t first_class_ = 0;  // whose op starts at start_ps_
+  std::uint32_t first_op_ = 0;
   std::optional<std::int64_t> end_ps_;
 };
 

@@ -111,6 +111,20 @@ Json RolesJson(const Figures& figures) {
   return rows;
 }
 
+Json IslandsJson(const Figures& figures) {
+  Json rows = Json::array();
+  for (const IslandFigure& island : figures.islands) {
+    rows.push_back({{"module", island.module},
+                    {"ranks", island.ranks},
+                    {"utilisation", island.utilisation},
+                    {"tflops_per_gpu", island.tflops_per_gpu},
+                    {"needed_tflops_per_gpu", island.needed_tflops_per_gpu},
+                    {"limit_tflops_per_gpu", island.limit_tflops_per_gpu},
+                    {"saturated", island.is_saturated()}});
+  }
+  return rows;
+}
+
 Json ProvenanceJson(const Figures& figures) {
   return {{"program_hash", figures.program_hash}, {"profile", figures.profile_name},
           {"profile_hash", figures.profile_hash}, {"commit", figures.commit},
@@ -128,6 +142,7 @@ std::string RenderJson(const Figures& figures) {
     return figures.has_times ? Json(figure) : Json(nullptr);
   };
   json["step_time_s"] = known(figures.step_time_s);
+  json["forward_backward_s"] = known(figures.forward_backward_s);
   json["model_tflops_per_gpu"] = known(figures.model_tflops_per_gpu);
   json["mfu"] = known(figures.mfu);
   json["hfu"] = known(figures.hfu);
@@ -145,6 +160,7 @@ std::string RenderJson(const Figures& figures) {
   json["shares"] = figures.has_times ? SharesJson(figures.shares) : Json(nullptr);
   json["memory"] = MemoryJson(figures);
   json["boundaries"] = BoundariesJson(figures);
+  json["islands"] = IslandsJson(figures);
   json["critical_path"] = PathJson(figures);
   json["engine"] = EngineJson(figures);
   json["assumptions"] = figures.assumptions;

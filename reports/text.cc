@@ -47,6 +47,7 @@ class TextReport {
       Line("  no step time: nobody has measured this machine's kernels; memory needs none");
     }
     Boundaries();
+    IslandsOfEncoders();
     Memory();
     Path();
     LongestSegments();
@@ -102,6 +103,10 @@ class TextReport {
       remark = fmt::format("mean period of {} steps after the first", figures_.num_steps - 1);
     }
     rows.AddRow({"step time", std::move(step), std::move(remark)});
+    if (figures_.forward_backward_s > 0) {
+      rows.AddRow({"forward, backward", InSeconds(figures_.forward_backward_s),
+                   "first forward to last backward or gradient reduction"});
+    }
     rows.AddRow(
         {"speed",
          paint_(Hue::kStrong, fmt::format("{:.1f} TFLOPS/GPU", figures_.model_tflops_per_gpu)),
@@ -171,6 +176,30 @@ class TextReport {
                    InSeconds(boundary.exposed_s), InSeconds(boundary.worst_exposed_s)});
     }
     text_ += rows.RenderText();
+  }
+
+  void IslandsOfEncoders() {
+    if (figures_.islands.empty()) return;
+    Title("Encoders on GPUs of their own", "against the LLM's busiest stage");
+    Table rows({{"module"},
+                {"ranks", Align::kRight},
+                {"busy", Align::kRight},
+                {"TFLOPS/GPU", Align::kRight},
+                {"needed to keep up", Align::kRight}});
+    for (const IslandFigure& island : figures_.islands) {
+      rows.AddRow({island.module, base::FormatCount(island.ranks),
+                   base::FormatFraction(island.utilisation),
+                   fmt::format("{:.0f}", island.tflops_per_gpu),
+                   fmt::format("{:.0f}", island.needed_tflops_per_gpu)});
+    }
+    text_ += rows.RenderText();
+    for (const IslandFigure& island : figures_.islands) {
+      if (!island.is_saturated()) continue;
+      const std::string line = fmt::format(
+          "{} is saturated: the LLM waits for it beyond {:.0f} TFLOPS/GPU; give it more GPUs",
+          island.module, island.limit_tflops_per_gpu);
+      Line("  " + paint_(Hue::kWarning, line));
+    }
   }
 
   static Hue HueOf(const MemoryFigure& memory) {

@@ -151,6 +151,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.profile = WithParameters(resolution, scenario.profile);
   ResolveKernels(resolution, scenario.profile, scenario.job);
   diagnostics.ThrowIfAny();
+  SplitLayers(resolution, scenario.profile, scenario.job);
 
   Node effective;
   Recorder recorder(effective);

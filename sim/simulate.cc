@@ -118,13 +118,15 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   const KernelModel kernels(profile);
   const NcclModel collectives(profile);
   const SegmentModel segments(profile, kernels, collectives);
-  const CostModels models{.segments = &segments, .collectives = &collectives};
+  const CostModels models{
+      .segments = &segments, .collectives = &collectives, .host = HostModel(profile)};
   const Lowered lowered = Lower(program, cluster, models, options.folding == Folding::kAuto);
   sink.OnHeader(DescribeRun(lowered, cluster, profile, options, facts));
 
   EngineOptions engine_options;
   engine_options.expanded = options.expansion == Expansion::kExpanded;
   engine_options.straggler_share = StragglerShare(profile, program.num_ranks);
+  engine_options.sync_contention = segments.gradient_sync_share();
   engine_options.step_overhead_ps =
       base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
   Engine engine(lowered, engine_options,

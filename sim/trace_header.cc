@@ -240,6 +240,7 @@ traces::Header DescribeProgram(const plan::Program& program, const topology::Clu
   header.tokens_per_step = program.workload.global_batch * program.workload.sequence_length;
   header.samples_per_step = program.workload.global_batch;
   header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
+  header.island_flops_limit = profile.Value("island.flops_limit", "FLOP/s");
   header.assumptions = facts.assumptions;
   AddModules(program, header);
   AddBoundaries(program, header);

@@ -55,6 +55,11 @@ class PaperSpec {
     spec_.description = fmt::format("{}, {} tokens, {} % vision, {} (arXiv 2605.27678, table {})",
                                     row_.text("workload"), row_.text("context_length"),
                                     row_.text("vision_pct"), row_.text("mode"), table_);
+    spec_.framework = plan::FindRelease("megatron-core-library");
+    Assume(
+        "framework megatron-core-library, dropout 0.1: the authors' public harness makes "
+        "TransformerConfig by hand, so that bias, dropout, activation and gradient accumulation "
+        "are kernels of their own");
     spec_.cluster_preset = "h100-dgx";
     spec_.num_gpus = row_.integer("gpus");
     spec_.workload.sequence_length = *row_.integer("context_length");
@@ -141,10 +146,17 @@ class PaperSpec {
     llm.layout.pp = *row_.integer("llm_pp");
     llm.layout.dp = row_.integer("llm_dp");
     FillShared(llm.settings);
+    if (llm.layout.cp > 1) {
+      llm.settings.cp_attention = plan::CpAttention::kVariableLength;
+      Assume(
+          "the ring's attention is called for spans of variable length: packed samples, chosen "
+          "after seeing step times of A3");
+    }
     Assume("tp_overlap bulk, bf16 gradients, cuDNN attention: not printed");
   }
 
   void FillShared(plan::ModuleSettings& settings) {
+    settings = plan::DefaultSettings(*spec_.framework);
     settings.tp_overlap = plan::TpOverlap::kBulk;
     settings.gradient_dtype = plan::DType::kBf16;
     settings.attention = plan::AttentionKernel::kCudnn;
@@ -158,7 +170,7 @@ class PaperSpec {
       return;
     }
     layout.split = scenarios::LayerSplit::kSearch;
-    Assume("layers per stage balanced by FLOP, encoder and head counted");
+    Assume("layers per stage balanced, encoder and head counted");
   }
 
   std::int64_t LlmRanks() const {

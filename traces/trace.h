@@ -158,6 +158,7 @@ struct Header {
   std::map<std::string, double> step_flops;
   std::string flop_convention;    // which of them MFU uses and why, in words
   double peak_flops_per_gpu = 0;  // dense, at the precision of the run
+  double island_flops_limit = 0;  // what an encoder's GPU can be asked for and keep up; 0: unknown
   bool expanded = false;          // inner pieces are recorded
   bool folded = false;
   std::vector<ModuleRecord> modules;
@@ -206,13 +207,14 @@ struct MemoryPeak {
   bool operator==(const MemoryPeak&) const = default;
 };
 
-/// A wait that no op explains: straggler or fixed step overhead of a class.
+/// A wait that no op explains: straggler or fixed step overhead of a class, taken after an op, or
+/// the wait of a Compute op for the host to issue it, in front of the op.
 struct ImposedWait {
   std::uint32_t rank_class = 0;
-  std::uint32_t op = 0;  // taken after this op
+  std::uint32_t op = 0;
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
-  bool straggler = true;  // false: host overhead
+  bool straggler = true;  // false: host
   bool operator==(const ImposedWait&) const = default;
 };
 

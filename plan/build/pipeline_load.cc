@@ -1,48 +1,87 @@
 #include "plan/build/pipeline_load.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "base/check.h"
+#include "plan/model/layers.h"
 
 namespace isthmus::plan {
 namespace {
 
-// Passes over a module's layers, a forward being one.
-double Passes(const Module& module) {
-  const ModuleSettings& settings = module.settings;
-  const bool is_encoder = module.kind != ModuleKind::kDecoder;
-  if (settings.backward == BackwardMode::kAbsent || (is_encoder && settings.frozen)) return 1;
-  const double backward = settings.frozen ? 1 : 2;
-  return 1 + backward + (settings.recompute == Recompute::kFull ? 1 : 0);
+double KernelSeconds(const Kernel& kernel, const DeviceRates& rates) {
+  if (const auto* moved = std::get_if<MemoryBound>(&kernel))
+    return static_cast<double>(moved->bytes.value()) / rates.memory;
+  if (const auto* gemm = std::get_if<Gemm>(&kernel)) return FlopsOf(*gemm).value() / rates.flops;
+  return FlopsOf(std::get<Attention>(kernel)).value() / rates.flops;
 }
 
-// FLOP of one forward of one layer for one token.
-double LayerFlops(const Transformer& t, double span, bool causal) {
-  const double width = static_cast<double>(t.num_heads * t.head_dim);
-  return 2.0 * static_cast<double>(LayerMatrixParameters(t)) +
-         (causal ? 2.0 : 4.0) * span * width;
+double CollectiveSeconds(const InnerCollective& collective, const BlockShape& shape,
+                         const DeviceRates& rates) {
+  const double bytes = static_cast<double>(collective.bytes.value());
+  if (collective.kind == CollectiveKind::kRingExchange)
+    return bytes * collective.steps / rates.link;
+  const double ranks = shape.tp;
+  const double rounds = collective.kind == CollectiveKind::kAllReduce ? 2 : 1;
+  return rounds * bytes * (ranks - 1) / ranks / rates.link;
+}
+
+double WorkSeconds(const Work& work, const BlockShape& shape, const DeviceRates& rates) {
+  double seconds = 0;
+  for (const RepeatedSegments& part : work.parts) {
+    for (const Segment& segment : part.segments) {
+      double kernels = 0;
+      for (const Kernel& kernel : segment.kernels) kernels += KernelSeconds(kernel, rates);
+      const double wire =
+          segment.collective ? CollectiveSeconds(*segment.collective, shape, rates) : 0;
+      const bool beside = segment.overlap != Overlap::kNone;
+      seconds += part.count * (beside ? std::max(kernels, wire) : kernels + wire);
+    }
+  }
+  return seconds;
+}
+
+// All passes of a block over one microbatch.
+double BlockSeconds(const BlockShape& shape, const DeviceRates& rates) {
+  const ModuleSettings& settings = shape.module->settings;
+  const bool is_encoder = shape.module->kind != ModuleKind::kDecoder;
+  double seconds = WorkSeconds(DescribeWork(shape, Action::kForward), shape, rates);
+  if (settings.backward == BackwardMode::kAbsent || (is_encoder && settings.frozen)) return seconds;
+  BlockShape backward = shape;
+  backward.needs_weight_gradient = !settings.frozen;
+  seconds += WorkSeconds(DescribeWork(backward, Action::kBackward), shape, rates);
+  if (settings.recompute == Recompute::kFull)
+    seconds += WorkSeconds(DescribeWork(backward, Action::kRecompute), shape, rates);
+  return seconds;
 }
 
 }  // namespace
 
-PipelineLoad LoadOf(const Job& job, int module) {
+PipelineLoad LoadOf(const Job& job, int module, const DeviceRates& rates) {
   const Module& here = job.modules[static_cast<std::size_t>(module)];
   ISTHMUS_CHECK(here.layout.has_value(), "module {} has no layout of its own", here.name);
-  const Transformer& t = here.transformer;
-  PipelineLoad load{.num_layers = t.num_layers, .num_stages = here.layout->pp};
+  PipelineLoad load{.num_layers = here.transformer.num_layers, .num_stages = here.layout->pp * here.layout->vpp};
   if (here.kind != ModuleKind::kDecoder) return load;
-  const double sequence = static_cast<double>(job.workload.sequence_length);
-  const double cp = here.layout->cp;
-  const double layer =
-      Passes(here) * sequence / cp * LayerFlops(t, sequence, /*causal=*/true);
-  // The head is never recomputed.
-  const double head_passes = here.settings.frozen ? 2 : 3;
-  load.last_extra =
-      head_passes * sequence / cp * 2.0 * static_cast<double>(t.hidden * t.vocab_size) / layer;
+  const std::int64_t samples = job.workload.microbatch_size;
+  BlockShape shape{.module = &here,
+                   .block = {.num_layers = 1},
+                   .tp = here.layout->tp,
+                   .cp = here.layout->cp,
+                   .tokens = samples * job.workload.sequence_length / here.layout->cp,
+                   .span = job.workload.sequence_length};
+  const double layer = BlockSeconds(shape, rates);
+  shape.block = {.stem = true};
+  load.first_extra = BlockSeconds(shape, rates) / layer;
+  shape.block = {.head = true};
+  load.last_extra = BlockSeconds(shape, rates) / layer;
   for (const Module& encoder : job.modules) {
     if (encoder.layout.has_value()) continue;
-    const double work = LayerFlops(encoder.transformer, static_cast<double>(encoder.span_tokens),
-                                   /*causal=*/false);
-    load.first_extra += Passes(encoder) * encoder.transformer.num_layers *
-                        static_cast<double>(encoder.tokens_per_sample) * work / layer;
+    const BlockShape whole{.module = &encoder,
+                           .block = {.num_layers = encoder.transformer.num_layers},
+                           .tp = here.layout->tp,
+                           .tokens = samples * encoder.tokens_per_sample,
+                           .span = encoder.span_tokens};
+    load.first_extra += BlockSeconds(whole, rates) / layer;
   }
   return load;
 }

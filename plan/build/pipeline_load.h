@@ -5,13 +5,20 @@
 
 namespace isthmus::plan {
 
-/// The load of a module's pipeline as the layer split sees it, by FLOP: matrices 2·parameters a
-/// token, attention 4·span·width (half when causal), each divided by the ranks that share it; one
-/// pass forward, two backward (a frozen decoder one, a frozen encoder or an absent backward none),
-/// one more when everything is recomputed. Encoders that inherit the decoder's layout
-/// lie on its first stage with all tokens of a microbatch, not divided by cp; the head on its last.
+/// What a device sustains, roughly: enough to weigh stages against each other.
+struct DeviceRates {
+  double flops = 0;   // FLOP/s of matrix products
+  double memory = 0;  // B/s
+  double link = 0;    // B/s between the ranks of a tp or cp group
+};
+
+/// The load of a module's pipeline as the layer split sees it: the time of one microbatch by a
+/// roofline over the works of its layers (DescribeWork), forward, backward and recompute. Products
+/// and attention take FLOP/flops, other kernels bytes/memory, collectives wire bytes/link, beside
+/// kernels only what is longer. With vpp the stages are virtual ones. Encoders that inherit the
+/// decoder's layout lie on the first stage, the head on the last.
 ///
-/// Communication and memory-bound kernels don't enter. Needs a module with a layout of its own.
-PipelineLoad LoadOf(const Job& job, int module);
+/// Needs a module with a layout of its own and rates above 0. Cost: microseconds.
+PipelineLoad LoadOf(const Job& job, int module, const DeviceRates& rates);
 
 }  // namespace isthmus::plan

@@ -94,6 +94,10 @@ Work DescribeWork(const BlockShape& shape, Action action) {
     AddPart(work, internal::RecomputedLayers(shape),
             [&](SegmentList& list) { AddLayerForward(rank, list); });
   }
+  if (rank.settings->host_issue == HostIssue::kEager) {
+    work.eager_layers = action == Action::kRecompute ? internal::RecomputedLayers(shape)
+                                                     : shape.block.num_layers;
+  }
   work.model_flops = internal::ModelFlops(shape, rank, action);
   work.hardware_flops = ExecutedFlops(work);
   const Transient transient = internal::TransientOf(shape, rank, action);

@@ -29,6 +29,11 @@ constexpr std::array kOldMegatronReasons = {
     DefaultReason{"attention", "unfused attention: before flash attention", kSoftware},
     DefaultReason{"tp_overlap", "no user buffers; gathers beside dgrad and wgrad", kSoftware},
     kFp32Reason};
+constexpr std::array kLibraryReasons = {
+    kCudnnReason,
+    DefaultReason{"tp_overlap", "no user buffers; gathers beside dgrad and wgrad", kSoftware},
+    DefaultReason{"gradient_dtype", "bf16 gradients: gradients are reduced in their own type",
+                  kSoftware}};
 constexpr std::array kNanotronReasons = {
     DefaultReason{"loss", "8 B a logit: an fp32 copy and a shifted one that becomes the softmax",
                   kChosenAfterSeeingRuns},
@@ -68,6 +73,18 @@ FrameworkRelease FlashRecipe(std::string_view name, std::string_view summary) {
   FrameworkRelease release = TransformerEngine(name, summary, true, false);
   release.defaults.attention = kFlash2First;
   release.reasons = kFlashRecipeReasons;
+  return release;
+}
+
+// TransformerConfig's own defaults where no launcher's arguments set them.
+FrameworkRelease Library(std::string_view name, std::string_view summary) {
+  FrameworkRelease release = TransformerEngine(name, summary, false, true);
+  release.defaults.gradient_dtype = DType::kBf16;
+  release.defaults.tp_overlap = TpOverlap::kBulk;
+  release.defaults.overlap_grad_reduce = false;
+  release.defaults.overlap_param_gather = false;
+  release.reasons = kLibraryReasons;
+  release.kernels = &UnfusedLayerKernels();
   return release;
 }
 
@@ -153,6 +170,9 @@ std::span<const FrameworkRelease> FrameworkReleases() {
       TransformerEngine("nemo-25.04", "NeMo 25.04 and later, vendor recipes", true, true),
       TransformerEngine("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes",
                         true, true),
+      Library("megatron-core-library",
+              "Megatron-Core used as a library, its configuration made by hand: fused are the "
+              "kernels of Transformer Engine alone"),
       Plain("megatron-lm-2022", "Megatron-LM of 2022: no Transformer Engine, unfused attention",
             OldMegatron(), kOldMegatronReasons, FusedLayerKernels(), kMegatron2022Rules),
       Eager("nanotron", "nanotron: eager code with fused norms", Nanotron(), kNanotronReasons,

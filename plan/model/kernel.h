@@ -54,6 +54,7 @@ struct Attention {
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kCudnn;
   bool in_fp8_run = false;  // as Gemm's
+  bool variable_length = false;  // called through the API for packed samples
 };
 /// Executed FLOP by the rule above (backward 2.5 times the forward).
 base::Flops FlopsOf(const Attention& attention);
@@ -151,6 +152,7 @@ struct Work {
   base::Flops hardware_flops{0};   // what is executed, recomputation included
   base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
   MemoryMoment moment = MemoryMoment::kForward;  // what that moment is
+  int eager_layers = 0;            // layers whose kernels an eager host issues one by one
 };
 /// FLOP of all GEMM and attention kernels, as executed (padding and recomputation included).
 base::Flops ExecutedFlops(const Work& work);

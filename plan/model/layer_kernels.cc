@@ -101,13 +101,49 @@ constexpr std::array kEagerNorm = {
     kEagerGateBackward,  kPlainActivationBackward,
 };
 
+// Behind a row-parallel product bias (2 r 2 w), dropout (2 r 2 w and the mask), residual (4 r 2 w);
+// backward dropout, the gradient of the bias (2 r), the sum of both ways. The activation adds its
+// bias first (plain), or has SiLU and product apart (gated).
+constexpr LayerKernel kBiasAdd{Slot::kResidual, kForward, Class::kElementwise, 4, kSharded};
+constexpr LayerKernel kDropout{
+    Slot::kResidual, kForward, Class::kElementwise, 4, kSharded, 1, kHiddenDropout};
+constexpr LayerKernel kDropoutBackward{
+    Slot::kResidual, kBackward, Class::kElementwise, 4, kSharded, 1, kHiddenDropout};
+constexpr LayerKernel kBiasGradient{Slot::kResidual, kBackward, Class::kElementwise, 2, kSharded};
+
+constexpr std::array kUnfused = {
+    kFusedNorm,
+    kHeadNorm,
+    LayerKernel{Slot::kRotary, kForward, Class::kElementwise, 4, kRotated, 2, kRotary},
+    kQueryCopy,
+    kBiasAdd,
+    kDropout,
+    kResidualMask,
+    kResidualAdd,
+    LayerKernel{Slot::kActivation, kForward, Class::kElementwise, 10, kFfn, 2, kGated},
+    LayerKernel{Slot::kActivation, kForward, Class::kElementwise, 8, kFfn, 2, kPlain},
+
+    kFusedNormBackward,
+    LayerKernel{Slot::kRotary, kBackward, Class::kElementwise, 4, kRotated, 2, kRotary},
+    kHeadNormBackward,
+    kQkvCopyBackward,
+    kResidualBackward,
+    kDropoutBackward,
+    kResidualMaskBackward,
+    kBiasGradient,
+    LayerKernel{Slot::kActivation, kBackward, Class::kElementwise, 16, kFfn, 2, kGated},
+    LayerKernel{Slot::kActivation, kBackward, Class::kElementwise, 8, kFfn, 2, kPlain},
+};
+
 constexpr LayerKernelTable kFusedTable{"fused", kFused, true};
+constexpr LayerKernelTable kUnfusedTable{"unfused", kUnfused, false};
 constexpr LayerKernelTable kEagerTable{"eager", kEager, false};
 constexpr LayerKernelTable kEagerNormTable{"eager, norm op by op", kEagerNorm, false};
 
 }  // namespace
 
 const LayerKernelTable& FusedLayerKernels() { return kFusedTable; }
+const LayerKernelTable& UnfusedLayerKernels() { return kUnfusedTable; }
 const LayerKernelTable& EagerLayerKernels() { return kEagerTable; }
 const LayerKernelTable& EagerNormLayerKernels() { return kEagerNormTable; }
 

@@ -67,6 +67,8 @@ struct ModuleSettings {
   AttentionKernel attention = AttentionKernel::kCudnn;
   LossKernel loss = LossKernel::kFused;
   ContextParallel context_parallel = ContextParallel::kRing;
+  HostIssue host_issue = HostIssue::kEager;
+  CpAttention cp_attention = CpAttention::kFixedLength;
   int optimizer_instances = 1;
   bool offload_parameters =
       false;  // colocated encoders: parameters on the host during the LLM phase

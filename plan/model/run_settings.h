@@ -5,6 +5,12 @@
 /// Ways to run a module that settings and framework releases name.
 namespace isthmus::plan {
 
+/// Whether the host issues a module's kernels one by one, layer after layer, or all at once as a
+/// captured graph.
+enum class HostIssue : std::uint8_t { kEager, kGraph };
+/// How the attention of a context-parallel ring is called: packed samples need the API for spans of
+/// variable length, whose steps are slower.
+enum class CpAttention : std::uint8_t { kFixedLength, kVariableLength };
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 enum class TpOverlap : std::uint8_t { kNone, kBulk, kUserBuffers };
 /// Granularity of the scales of fp8 products: one per tensor, or one per block of 128 elements.

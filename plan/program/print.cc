@@ -106,6 +106,7 @@ std::string SettingsText(const Module& module) {
   }
   if (settings.offload_parameters) text += ", offloaded";
   if (settings.backward == BackwardMode::kAbsent) text += ", no backward";
+  if (settings.host_issue == HostIssue::kGraph) text += ", one graph";
   return text;
 }
 

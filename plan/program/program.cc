@@ -140,7 +140,7 @@ struct KernelHasher {
         .Add(attention.head_dim)
         .Add(attention.causal)
         .Add(attention.backward);
-    hash.Add(static_cast<std::uint32_t>(attention.kernel));
+    hash.Add(static_cast<std::uint32_t>(attention.kernel)).Add(attention.variable_length);
   }
   void operator()(const MemoryBound& memory) const {
     hash.Add(static_cast<std::uint32_t>(memory.memory_class))
@@ -151,6 +151,7 @@ struct KernelHasher {
 
 void HashWork(base::HashBuilder& hash, const Work& work) {
   hash.Add(work.name).Add(work.model_flops.value()).Add(work.transient_bytes.value());
+  hash.Add(work.eager_layers);
   for (const RepeatedSegments& part : work.parts) {
     hash.Add(part.count);
     for (const Segment& segment : part.segments) {

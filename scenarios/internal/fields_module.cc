@@ -89,8 +89,8 @@ void Fields(Archive& archive, LayoutSpec& layout) {
       OneOf(layout.split, {Means("even", LayerSplit::kEven), Means("search", LayerSplit::kSearch)}),
       kOptional,
       "layers per stage where stage_layers is absent: as even as can be, or so that the slowest "
-      "stage has the least FLOP when only the first and the last may differ, encoders on the "
-      "first and the head counted");
+      "stage takes least when only the first and the last may differ, encoders on the first and "
+      "the head counted");
   archive.Values(
       "stage_layers", layout.stage_layers.size(),
       [&layout](std::size_t size) { layout.stage_layers.resize(size); },
@@ -187,6 +187,19 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                                         Means("all_to_all", plan::ContextParallel::kAllToAll)}),
       kOptional,
       "with cp > 1: keys and values go round a ring, or sequences are exchanged for heads");
+  archive.Value("host_issue",
+                OneOf(settings.host_issue, {Means("eager", plan::HostIssue::kEager),
+                                            Means("graph", plan::HostIssue::kGraph)}),
+                kOptional,
+                "eager: the host issues the kernels layer by layer, and a device without queued "
+                "work waits for it; graph: all at once");
+  archive.Value("cp_attention",
+                OneOf(settings.cp_attention,
+                      {Means("fixed_length", plan::CpAttention::kFixedLength),
+                       Means("variable_length", plan::CpAttention::kVariableLength)}),
+                kOptional,
+                "with cp > 1: how the ring's attention is called; packed samples need "
+                "variable_length, whose steps are slower");
   archive.Value("optimizer_instances", Integer(settings.optimizer_instances, kDegree), kOptional,
                 "copies of the sharded optimizer state; dp is split into as many groups");
   archive.Value("offload_parameters", BoolScalar(settings.offload_parameters), kOptional,

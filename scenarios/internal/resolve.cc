@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "plan/build/pipeline_load.h"
-#include "plan/layout/stage_split.h"
 #include "plan/schedule/interleaved.h"
 #include "topology/cluster.h"
 
@@ -107,20 +105,6 @@ plan::Job MakeJob(const ScenarioSpec& spec, const ModuleSpec& decoder, plan::Pla
   job.num_ranks = static_cast<int>(*spec.num_gpus);
   job.num_steps = static_cast<int>(spec.step.num_steps);
   return job;
-}
-
-// Layers per stage where a module asks for the split to be searched.
-void SplitLayers(Resolution& resolution, plan::Job& job) {
-  for (std::size_t index = 0; index < job.modules.size(); ++index) {
-    ModuleSpec& module = resolution.spec.modules[index];
-    LayoutSpec& layout = module.layout;
-    const bool is_asked = layout.split == LayerSplit::kSearch && layout.stage_layers.empty();
-    if (module.inherits_layout || !is_asked || layout.pp == 1) continue;
-    const std::vector<int> layers = plan::BalancedSplit(plan::LoadOf(job, static_cast<int>(index)));
-    job.modules[index].layout->stage_layers = layers;
-    layout.stage_layers.assign(layers.begin(), layers.end());
-    resolution.derived.insert(ModulePath(module, "layout.stage_layers"));
-  }
 }
 
 // topology knows best what can be built; its mistakes are put at the cluster's place.
@@ -280,9 +264,7 @@ plan::Job ResolveJob(Resolution& resolution) {
   for (ModuleSpec& module : spec.modules) {
     if (&module == decoder) module.has_projector = false;
   }
-  plan::Job job = MakeJob(spec, *decoder, resolved.placement, resolved.tokens);
-  SplitLayers(resolution, job);
-  return job;
+  return MakeJob(spec, *decoder, resolved.placement, resolved.tokens);
 }
 
 }  // namespace isthmus::scenarios::internal

@@ -83,6 +83,9 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
 // kernel, the first one that the machine has is taken, in `job` too.
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);
 
+// Layers per stage, in spec and job, where a module asks for the split to be searched.
+void SplitLayers(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);
+
 // Checks what concerns all encoders' tokens together.
 void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,
                  const std::vector<EncoderTokens>& tokens);

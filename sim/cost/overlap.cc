@@ -38,6 +38,12 @@ SegmentModel::SegmentModel(const profiles::Profile& profile, const ComputeModel&
                     profile.name(), sms));
   }
   scatter_slowdown_ = sms / (sms - reserved);
+  ring_efficiency_ = profile.Number("attention.ring.variable_length.efficiency");
+  if (!(ring_efficiency_ > 0 && ring_efficiency_ <= 1)) {
+    throw base::Error(fmt::format(
+        "error: profile {}: attention.ring.variable_length.efficiency must be above 0, at most 1",
+        profile.name()));
+  }
 }
 
 SegmentModel::Kernels SegmentModel::TimesOf(const plan::Segment& segment) const {
@@ -91,7 +97,10 @@ void SegmentModel::Ring(const plan::Segment& segment, double exchange, SegmentCo
   double compute = 0;
   double exposed = 0;
   for (std::size_t i = 0; i < segment.kernels.size(); ++i) {
-    const double time = compute_.Time(segment.kernels[i]).value();
+    const auto* attention = std::get_if<plan::Attention>(&segment.kernels[i]);
+    const bool is_variable = attention != nullptr && attention->variable_length;
+    const double time =
+        compute_.Time(segment.kernels[i]).value() / (is_variable ? ring_efficiency_ : 1);
     compute += time;
     if (i + 1 < segment.kernels.size()) exposed += std::max(0.0, exchange - time);
   }
@@ -125,11 +134,6 @@ SegmentCost SegmentModel::Cost(const plan::Segment& segment,
   }
   cost.total = cost.host + cost.compute + cost.exposed;
   return cost;
-}
-
-base::Seconds SegmentModel::GradientSyncSlowdown(base::Seconds compute,
-                                                 base::Seconds communication) const {
-  return std::min(compute, communication) * gradient_sync_contention_;
 }
 
 }  // namespace isthmus::sim

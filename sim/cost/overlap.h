@@ -38,8 +38,8 @@ struct SegmentCost {
 ///   kScatterOut  g' = g·SMs/(SMs - reserved) + (chunks-1)·chunk_latency: the
 ///   WHOLE product runs on
 ///                fewer SMs; g' + c/chunks + max(0, (c - g')·(chunks-1)/chunks)
-///   kRing        sum over i < steps of max(kernel[i], exchange) +
-///   kernel[steps]
+///   kRing        sum over i < steps of max(kernel[i], exchange) + kernel[steps]; kernels called
+///   through the variable-length API take 1/efficiency of their time
 /// Only matrix products are chunked or slowed by reserved SMs; other kernels of
 /// the segment count in full. Without a collective, or with a group of one,
 /// every rule is g. Source: `overlap.*` of the profile, modelled on user-buffer
@@ -56,10 +56,9 @@ class SegmentModel {
   /// without one.
   SegmentCost Cost(const plan::Segment& segment, const topology::GroupLocality& group) const;
 
-  /// How much longer a kernel phase of length `compute` takes while gradients
-  /// are synchronised beside it for `communication`: (contention/SMs)·min of
-  /// both.
-  base::Seconds GradientSyncSlowdown(base::Seconds compute, base::Seconds communication) const;
+  /// Share of the SMs that kernels do without while gradients or parameters are synchronised
+  /// beside them: contention/SMs.
+  double gradient_sync_share() const { return gradient_sync_contention_; }
 
  private:
   struct Kernels {
@@ -79,6 +78,7 @@ class SegmentModel {
   double gather_contention_ = 0;  // shares of the SMs
   double bulk_contention_ = 0;
   double gradient_sync_contention_ = 0;
+  double ring_efficiency_ = 1;   // of steps called through the variable-length API
   double scatter_slowdown_ = 0;  // SMs/(SMs - reserved)
   double scatter_chunks_ = 0;
   double scatter_chunk_latency_ = 0;

@@ -34,6 +34,7 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
     result_.times[cls].start_ps.assign(num_ops, 0);
     result_.times[cls].end_ps.assign(num_ops, 0);
     result_.times[cls].transfer_end_ps.assign(here.ops->transfers.size(), -1);
+    classes_[cls].sync_end_ps = here.sync_at_start_ps;
   }
   events_.reserve(kEventPortion);
 }
@@ -58,6 +59,9 @@ EngineResult Engine::Run() {
         break;
       case What::kRelease:
         ReleaseHeldBack(what.a, what.b, now);
+        break;
+      case What::kIssued:
+        OnIssued(what.a, what.b, now);
         break;
       case What::kPiece:
         Piece(what.a, what.c, what.b, now);
@@ -94,6 +98,38 @@ void Engine::Drain(std::int64_t now) {
 }
 
 void Engine::OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  const std::int64_t issue = IssueOf(cls, op);
+  if (issue > now) {
+    const bool is_compute = variant(cls).ops->ops[op].kind == plan::OpKind::kCompute;
+    if (is_compute) result_.waits.push_back({cls, op, now, issue, false});
+    heap_.Push(issue, {.what = What::kIssued, .a = cls, .b = op});
+  } else {
+    OnIssued(cls, op, now);
+  }
+}
+
+std::int64_t Engine::IssueOf(std::uint32_t cls, std::uint32_t op) const {
+  const Variant& here = variant(cls);
+  const std::int64_t host = classes_[cls].host_ps;
+  const std::int64_t issued = host + here.issued_ps[op];
+  if (here.ops->ops[op].kind != plan::OpKind::kCompute) return issued;
+  const std::int64_t begun = host + (op > 0 ? here.issued_ps[op - 1] : 0);
+  return std::max(begun, issued - here.duration_ps[op]);
+}
+
+void Engine::HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
+  std::int64_t& host = classes_[cls].host_ps;
+  host = std::max(host, now - variant(cls).issued_ps[op]);
+}
+
+std::int64_t Engine::SyncSlowdown(std::uint32_t cls, std::uint32_t op, std::int64_t now) const {
+  const std::int64_t left = classes_[cls].sync_end_ps - now;
+  if (left <= 0 || options_.sync_contention <= 0) return 0;
+  const std::int64_t shared = std::min(left, variant(cls).duration_ps[op]);
+  return std::llround(options_.sync_contention * static_cast<double>(shared));
+}
+
+void Engine::OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const plan::Op& what = variant(cls).ops->ops[op];
   if (what.kind == plan::OpKind::kP2P) {
     Post(cls, op, now);
@@ -134,10 +170,17 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
     meeting.num_running = static_cast<std::uint32_t>(meeting.ops.size());
     for (const auto& [cls, op] : meeting.ops)
       StartShared(cls, op, variant(cls).duration_ps[op], now);
-  } else if (is_compute && options_.expanded) {
+    return;
+  }
+  if (is_compute) {
+    for (const auto& [cls, op] : meeting.ops)
+      meeting.extra_ps = std::max(meeting.extra_ps, SyncSlowdown(cls, op, now));
+  }
+  if (is_compute && options_.expanded) {
     GroupPiece(at, 0, now);
   } else {
-    const std::int64_t duration = is_compute ? PacedDuration(meeting) : meeting.duration_ps;
+    const std::int64_t duration =
+        is_compute ? PacedDuration(meeting) + meeting.extra_ps : meeting.duration_ps;
     heap_.Push(now + duration, {.what = What::kGroupEnd, .a = at});
   }
 }
@@ -180,6 +223,7 @@ void Engine::EndMeeting(std::uint32_t at, std::int64_t now) {
   const std::int64_t start = meeting.start_ps;
   meeting.num_arrived = 0;
   meeting.duration_ps = 0;
+  meeting.extra_ps = 0;
   for (std::size_t member = 0; member < ops.size(); ++member) {
     Complete(ops[member].first, ops[member].second, issue_ps[member], start, now);
   }
@@ -198,11 +242,15 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
                           here.ops->ops[op].kind == plan::OpKind::kOptimizer;
   if (is_compute && shares(cls)) {
     StartShared(cls, op, here.duration_ps[op], now);
-  } else if (options_.expanded && here.ops->ops[op].kind == plan::OpKind::kCompute &&
-             !here.work[op]->order.empty()) {
+    return;
+  }
+  const bool is_model = here.ops->ops[op].kind == plan::OpKind::kCompute;
+  const std::int64_t extra = is_model ? SyncSlowdown(cls, op, now) : 0;
+  if (options_.expanded && is_model && !here.work[op]->order.empty()) {
+    classes_[cls].extra_ps = extra;
     Piece(cls, op, 0, now);
   } else {
-    heap_.Push(now + here.duration_ps[op], {.what = What::kOpEnd, .a = cls, .b = op});
+    heap_.Push(now + here.duration_ps[op] + extra, {.what = What::kOpEnd, .a = cls, .b = op});
   }
 }
 
@@ -217,6 +265,8 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
   ++result_.num_ops;
   if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer)
     state.busy_ps += now - start;
+  const std::int64_t sync = variant(cls).sync_after_ps[op];
+  if (sync > 0) state.sync_end_ps = std::max(state.sync_end_ps, now) + sync;
   std::int64_t wait = 0;
   if ((what.flags & plan::kEndsBackward) != 0 && options_.straggler_share > 0) {
     const double share = options_.straggler_share * static_cast<double>(state.busy_ps);
@@ -232,6 +282,7 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
     std::int64_t& step_end = result_.step_end_ps[static_cast<std::size_t>(what.step)];
     step_end = std::max(step_end, now + wait);
   }
+  if ((what.flags & (plan::kBlocksHost | plan::kEndsStep)) != 0) HostWaited(cls, op, now + wait);
   if (wait == 0) {
     Release(cls, op, now);
     return;

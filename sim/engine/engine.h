@@ -23,6 +23,9 @@ struct EngineOptions {
   /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
   /// Taken after its last backward; what goes to other stages and modules does not wait.
   double straggler_share = 0;
+  /// Share of its SMs that a rank's compute does without while gradients or parameters are
+  /// synchronised beside it. Not on shared devices.
+  double sync_contention = 0;
   /// Fixed host work behind the last op of a step.
   std::int64_t step_overhead_ps = 0;
   DeviceSharing sharing;
@@ -58,6 +61,15 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 /// rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
 /// except on shared devices, where work progresses at a rate and ends are re-timed.
 ///
+/// A host per rank issues the ops in list order, as far ahead of the device as it gets; it waits
+/// for the end of an op with kBlocksHost and of a step. No op but Compute starts before it is
+/// issued; a Compute op starts once its first kernels are, and no earlier than lets it end with the
+/// last one's issue, so that the idle time of a host-bound op lies in front of it.
+///
+/// A Compute op beside a gradient or parameter synchronisation is longer by sync_contention of the
+/// time they share: of what was ready to be synchronised when the op starts, its own duration at
+/// most. Ops are cut where buckets become ready, so nothing joins in the middle of one.
+///
 /// Deterministic: a function of its inputs; equal times are taken in the order they were scheduled.
 /// One object runs once. Not thread-safe. Cost: one heap operation per op, matched group and
 /// transfer; about 20 bytes an op in memory.
@@ -72,6 +84,7 @@ class Engine {
     kGroupEnd,
     kTransferEnd,
     kRelease,
+    kIssued,
     kPiece,
     kGroupPiece,
     kDevice
@@ -88,6 +101,7 @@ class Engine {
     std::uint32_t num_arrived = 0;
     std::int64_t start_ps = 0;
     std::int64_t duration_ps = 0;
+    std::int64_t extra_ps = 0;      // Compute: of synchronisations beside it
     std::uint32_t num_running = 0;  // shared devices: members whose work isn't over
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ops;  // (class, op), in order of arrival
     std::vector<std::int64_t> issue_ps;
@@ -98,12 +112,22 @@ class Engine {
     std::vector<bool> posted;   // by op
     std::vector<bool> started;  // by transfer
     std::int64_t busy_ps = 0;   // compute of the current step
+    std::int64_t host_ps = 0;   // when the host would have begun, had it never waited since
+    std::int64_t sync_end_ps = 0;  // when all that is ready to be synchronised will be
+    std::int64_t extra_ps = 0;     // of the Compute op that runs alone, in front of its end
     std::uint64_t num_done = 0;
   };
 
   void Prime();
   void Drain(std::int64_t now);
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  void OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  /// When the host lets an op start, were it ready at once.
+  std::int64_t IssueOf(std::uint32_t cls, std::uint32_t op) const;
+  /// The host goes on behind `op` at `now`, not before.
+  void HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  /// How much longer a Compute op that starts now takes for synchronisations beside it.
+  std::int64_t SyncSlowdown(std::uint32_t cls, std::uint32_t op, std::int64_t now) const;
   void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartMeeting(std::uint32_t at, std::int64_t now);
   /// How long matched Compute takes: its inner collectives hold the members together, so the

@@ -26,6 +26,7 @@ void Engine::Post(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   state.pending[op] = left;
   if (left == 0) {
     ++state.num_done;
+    if ((what.flags & plan::kBlocksHost) != 0) HostWaited(cls, op, now);
     Release(cls, op, now);
     return;
   }
@@ -78,6 +79,8 @@ void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t
   ReleaseList(cls, graph.AfterTransfer(transfer));
   if (--classes_[cls].pending[op] > 0) return;
   ++classes_[cls].num_done;
+  const bool blocks = (variant(cls).ops->ops[op].flags & plan::kBlocksHost) != 0;
+  if (blocks) HostWaited(cls, op, now);
   Release(cls, op, now);
 }
 

@@ -8,6 +8,12 @@ namespace isthmus::sim {
 void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now) {
   const WorkCost& work = *variant(cls).work[op];
   if (position == work.order.size()) {
+    std::int64_t& extra = classes_[cls].extra_ps;
+    if (extra > 0) {
+      heap_.Push(now + extra, {.what = What::kPiece, .a = cls, .b = position, .c = op});
+      extra = 0;
+      return;
+    }
     Complete(cls, op, result_.times[cls].start_ps[op], result_.times[cls].start_ps[op], now);
     return;
   }
@@ -17,7 +23,7 @@ void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, 
 }
 
 void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now) {
-  const Meeting& meeting = meetings_[at];
+  Meeting& meeting = meetings_[at];
   // As PacedDuration has it: the slowest sets the pace of every piece.
   std::int64_t duration = 0;
   bool any = false;
@@ -30,8 +36,12 @@ void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t n
     any = true;
   }
   if (!any) {
-    EndMeeting(at, now);
-    return;
+    if (meeting.extra_ps == 0) {
+      EndMeeting(at, now);
+      return;
+    }
+    duration = meeting.extra_ps;
+    meeting.extra_ps = 0;
   }
   heap_.Push(now + duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
 }

@@ -2,6 +2,7 @@
 
 #include "plan/program/program.h"
 #include "sim/cost/collective_model.h"
+#include "sim/cost/host_model.h"
 #include "sim/cost/overlap.h"
 #include "sim/engine/lowered.h"
 #include "topology/cluster.h"
@@ -12,6 +13,7 @@ namespace isthmus::sim {
 struct CostModels {
   const SegmentModel* segments = nullptr;
   const CollectiveModel* collectives = nullptr;
+  HostModel host = {};
 };
 
 /// Makes a program ready for the engine.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/sim_time.h"
+#include "plan/program/producers.h"
 
 namespace isthmus::sim {
 namespace {
@@ -124,6 +125,35 @@ void RankTables::CostVariant(Variant& variant, base::Rank rank) {
     const WorkCost* work = nullptr;
     variant.duration_ps.push_back(CostOfOp(variant, rank, op, &work));
     variant.work.push_back(work);
+  }
+  const plan::SizeTable& table = program_.tables[variant.table];
+  base::Seconds issued(0);
+  for (const plan::Op& op : variant.ops->ops) {
+    const bool has_work = op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer;
+    issued += models_.host.Issue(op, has_work ? &program_.works[table.works[op.size]] : nullptr);
+    variant.issued_ps.push_back(base::ToPicoseconds(issued).value());
+  }
+  FindSync(variant);
+}
+
+void RankTables::FindSync(Variant& variant) {
+  const plan::Role& role = *variant.ops;
+  const std::vector<plan::Producer> producers = plan::ProducersOf(role);
+  variant.sync_after_ps.assign(role.ops.size(), 0);
+  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
+    const plan::Op& op = role.ops[index];
+    const bool syncs = op.kind == plan::OpKind::kCollective &&
+                       (op.purpose == plan::Purpose::kGradientSync ||
+                        op.purpose == plan::Purpose::kParameterGather);
+    if (!syncs) continue;
+    std::uint32_t last = plan::kNone32;  // what makes its data ready
+    for (const plan::ValueId value : role.consumed_by(op)) {
+      const std::uint32_t producer = producers[value].op;
+      if (producer == plan::kNone32) continue;
+      last = last == plan::kNone32 ? producer : std::max(last, producer);
+    }
+    (last == plan::kNone32 ? variant.sync_at_start_ps : variant.sync_after_ps[last]) +=
+        variant.duration_ps[index];
   }
 }
 

@@ -28,6 +28,7 @@ Defect DecodeFacts(const proto::Header& message, Header& header) {
   header.tokens_per_step = message.tokens_per_step();
   header.samples_per_step = message.samples_per_step();
   header.flop_convention = message.flop_convention();
+  header.island_flops_limit = message.island_flops_limit();
   header.peak_flops_per_gpu = message.peak_flops_per_gpu();
   header.expanded = message.expanded();
   header.folded = message.folded();

@@ -40,6 +40,7 @@ void EncodeFacts(const Header& header, proto::Header& message) {
   message.set_tokens_per_step(header.tokens_per_step);
   message.set_samples_per_step(header.samples_per_step);
   message.set_flop_convention(header.flop_convention);
+  message.set_island_flops_limit(header.island_flops_limit);
   message.set_peak_flops_per_gpu(header.peak_flops_per_gpu);
   message.set_expanded(header.expanded);
   message.set_folded(header.folded);

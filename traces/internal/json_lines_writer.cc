@@ -107,6 +107,7 @@ Json ToJson(const Header& header) {
             {"samples_per_step", header.samples_per_step},
             {"step_flops", header.step_flops},
             {"flop_convention", header.flop_convention},
+            {"island_flops_limit", header.island_flops_limit},
             {"peak_flops_per_gpu", header.peak_flops_per_gpu},
             {"expanded", header.expanded},
             {"folded", header.folded}};

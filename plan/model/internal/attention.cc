@@ -21,6 +21,10 @@ std::vector<Spans> CutIntoSpans(const RankShape& rank) {
   return spans;
 }
 
+bool IsVariableLength(const RankShape& rank) {
+  return rank.cp > 1 && rank.settings->cp_attention == CpAttention::kVariableLength;
+}
+
 Attention Core(const RankShape& rank, const Spans& spans, bool backward) {
   Attention attention;
   attention.num_sequences = spans.count;
@@ -33,6 +37,7 @@ Attention Core(const RankShape& rank, const Spans& spans, bool backward) {
   attention.backward = backward;
   attention.kernel = rank.settings->attention;
   attention.in_fp8_run = rank.in_fp8_run();
+  attention.variable_length = IsVariableLength(rank);
   return attention;
 }
 

@@ -215,6 +215,31 @@ TEST(LayersTest, DropoutMasksAreAByteAnElement) {
       2 * kTokens * 4096);
 }
 
+// Two residuals of 10 B an element for 6 forward (no dropout), 8 for 6 backward, the gated MLP 4 and
+// 6 B more; a weight gradient is written in 2 B and added with 2 + 2·4.
+TEST(LayersTest, WithoutFusionsKernelsMoveMore) {
+  Module module = Llama8b();
+  const Work fused = DescribeWork(Layers(module, 1), Action::kForward);
+  const Work fused_backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  module.settings.framework = FindRelease("megatron-core-library");
+  const Work forward = DescribeWork(Layers(module, 1), Action::kForward);
+  const Work backward = DescribeWork(Layers(module, 1), Action::kBackward);
+  const auto moved = [](const Work& work) { return MovedBytes(work, MemoryClass::kElementwise); };
+  EXPECT_EQ(moved(forward) - moved(fused), kTokens * (2 * 4 * 4096 + 4 * 14336));
+  const std::int64_t weights = LayerMatrixParameters(module.transformer);
+  EXPECT_EQ(moved(backward) - moved(fused_backward),
+            kTokens * (2 * 2 * 4096 + 6 * 14336) + 10 * weights);
+  const auto& wgrad = std::get<Gemm>(Named(backward, "fc2 wgrad").kernels[0]);
+  EXPECT_EQ(wgrad.output_bytes.value(), 2 * 4096 * 14336);
+}
+
+TEST(LayersTest, AnEagerModuleCountsItsLayers) {
+  Module module = Llama8b();
+  EXPECT_EQ(DescribeWork(Layers(module, 3), Action::kForward).eager_layers, 3);
+  module.settings.host_issue = HostIssue::kGraph;
+  EXPECT_EQ(DescribeWork(Layers(module, 3), Action::kForward).eager_layers, 0);
+}
+
 TEST(LayersTest, WithoutTensorParallelismNothingIsCommunicated) {
   const Module module = Llama8b(TpOverlap::kUserBuffers);
   for (const Action action : {Action::kForward, Action::kBackward}) {

@@ -67,5 +67,17 @@ TEST(ForwardBackwardTest, ARunWithoutForwardsHasNone) {
   EXPECT_FALSE(sink.duration_ps());
 }
 
+// The host issues from 10 on; what of it runs on the device starts at 18.
+TEST(ForwardBackwardTest, TheHostsWaitInFrontOfTheFirstForwardCounts) {
+  ForwardBackward sink;
+  sink.OnHeader(StepOfSixOps(1));
+  sink.OnEvents(std::vector<Event>{At(0, 0, 0, 10), At(0, 1, 18, 30), At(0, 2, 30, 60)});
+  traces::Trailer trailer;
+  trailer.waits = {{.rank_class = 0, .op = 0, .start_ps = 10, .end_ps = 18, .straggler = false},
+                   {.rank_class = 0, .op = 1, .start_ps = 10, .end_ps = 18, .straggler = false}};
+  sink.OnTrailer(trailer);
+  EXPECT_EQ(sink.duration_ps(), 50);
+}
+
 }  // namespace
 }  // namespace isthmus::reports

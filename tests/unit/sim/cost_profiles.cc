@@ -131,6 +131,9 @@ profiles::Profile RoundProfile() {
   }
   set("step.optimizer_latency", 1e-3, "s");
   set("host.launch_gap", 1e-6, "s");
+  set("host.layer_issue.forward", 40e-12, "s");
+  set("host.layer_issue.backward", 20e-12, "s");
+  set("host.op_issue", 1e-12, "s");
   set("overlap.gather_in.contention_sms", 4, "1");
   set("overlap.gather_in.min_chunk_rows", 256, "1");
   set("overlap.scatter_out.reserved_sms", 20, "1");
@@ -138,6 +141,7 @@ profiles::Profile RoundProfile() {
   set("overlap.scatter_out.chunk_latency", 3e-6, "s");
   set("overlap.bulk.contention_sms", 16, "1");
   set("overlap.gradient_sync.contention_sms", 16, "1");
+  set("attention.ring.variable_length.efficiency", 0.8, "1");
   for (const std::string kind : {"all_gather", "reduce_scatter", "all_to_all", "all_reduce"}) {
     for (const int n : {2, 4, 8}) {
       const std::string form = "collective.node." + kind + "." + std::to_string(n);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/sim/cost_profiles.h"
 #include "tests/unit/sim/tiny_program.h"
 
 namespace isthmus::sim {
@@ -342,6 +343,58 @@ TEST(Engine, TheSlowestMemberSetsThePaceOfEveryPiece) {
   const TinyRun expanded = RunGiven(program, {.expanded = true});
   EXPECT_EQ(expanded.result.end_ps, 55);
   EXPECT_EQ(EventOf(expanded, 1, 0, 3), (Event{1, 0, 3, 25, 25, 30}));
+}
+
+// The host of cost_profiles.cc: 40 ps a layer forward and 1 ps an op.
+TinyRun RunWithHost(const plan::Program& program, EngineOptions options = {}) {
+  return RunGiven(program, std::move(options), false, GivenNetwork(), HostModel(RoundProfile()));
+}
+
+TEST(Engine, ADeviceWithoutQueuedWorkWaitsForTheHost) {
+  plan::Program program = EmptyProgram({});
+  RoleSketch sketch(program);
+  sketch.Compute(100, {.eager_layers = 4});  // issued at 161: runs from 61
+  sketch.Compute(200, {.eager_layers = 2});  // issued at 242, begun at 161: no wait
+  sketch.Compute(10, {.eager_layers = 1});   // issued at 283, long before the device is free
+  sketch.Give({0});
+  const TinyRun run = RunWithHost(program);
+  EXPECT_EQ(run.result.times[0].start_ps, (std::vector<std::int64_t>{61, 161, 361}));
+  EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{161, 361, 371}));
+  ASSERT_EQ(run.result.waits.size(), 1U);
+  EXPECT_EQ(run.result.waits[0], (traces::ImposedWait{0, 0, 0, 61, false}));
+  // Pieces one by one end at the same times.
+  EXPECT_EQ(RunWithHost(program, {.expanded = true}).result.times[0].end_ps,
+            run.result.times[0].end_ps);
+}
+
+TEST(Engine, TheHostGoesOnBehindABlockingOpAndAStep) {
+  plan::Program program = EmptyProgram({}, 2);
+  RoleSketch sketch(program);
+  sketch.Compute(100, {.flags = plan::kBlocksHost});
+  sketch.Compute(10, {.eager_layers = 2});  // 100 + 81 = 181
+  sketch.Compute(20, {.flags = plan::kEndsStep});
+  sketch.Compute(10, {.step = 1, .eager_layers = 1});  // 201 + 50 + 41 = 292
+  sketch.Give({0});
+  const TinyRun run = RunWithHost(program, {.step_overhead_ps = 50});
+  EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{100, 181, 201, 292}));
+}
+
+TEST(Engine, ComputeBesideGradientSynchronisationTakesLonger) {
+  plan::Program program = EmptyProgram({.tp = 2});
+  RoleSketch sketch(program);
+  const auto gradient = sketch.NewValue();
+  sketch.Compute(100, {.produces = {gradient}});
+  sketch.AllReduce(60, plan::kTp, {.consumes = {gradient}});  // 100 to 160
+  sketch.Compute(40);                                         // 40 beside it: 10 longer
+  sketch.Compute(100, {.matched_over = plan::kTp});           // the last 10: 2.5, rounded, longer
+  sketch.Compute(100);
+  sketch.Give({0, 1});
+  const EngineOptions options{.sync_contention = 0.25};
+  const TinyRun run = RunGiven(program, options, true);
+  EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{100, 160, 150, 253, 353}));
+  EngineOptions expanded = options;
+  expanded.expanded = true;
+  EXPECT_EQ(RunGiven(program, expanded).result.times[1].end_ps, run.result.times[0].end_ps);
 }
 
 }  // namespace

@@ -137,9 +137,27 @@ TEST_F(OverlapTest, WithoutACollectiveOrInAGroupOfOneTheKernelsAreLeft) {
   }
 }
 
-TEST_F(OverlapTest, GradientSyncTakesItsSmsForAsLongAsBothRun) {
-  EXPECT_NEAR(Us(model_.GradientSyncSlowdown(base::Seconds(100e-6), base::Seconds(300e-6))), 16,
-              1e-9);
+TEST_F(OverlapTest, GradientSyncTakesItsShareOfTheSms) {
+  EXPECT_NEAR(model_.gradient_sync_share(), 0.16, 1e-12);  // 16 of 100
+}
+
+TEST_F(OverlapTest, VariableLengthStepsOfARingTakeLonger) {
+  plan::Attention step{.num_sequences = 1,
+                       .query_len = 8192,
+                       .kv_len = 8192,
+                       .heads = 8,
+                       .kv_heads = 8,
+                       .head_dim = 128};
+  const auto ring = [&] {
+    const plan::InnerCollective exchange{plan::CollectiveKind::kRingExchange, plan::kCp,
+                                         base::Bytes(1), 1};
+    const plan::Segment segment{
+        .kernels = {step, step}, .collective = exchange, .overlap = plan::Overlap::kRing};
+    return model_.Cost(segment, InOneNode(2)).compute.value();
+  };
+  const double fixed = ring();
+  step.variable_length = true;
+  EXPECT_NEAR(ring(), fixed / 0.8, 1e-12);  // the efficiency of the test's profile
 }
 
 }  // namespace

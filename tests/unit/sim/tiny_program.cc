@@ -42,12 +42,13 @@ plan::Work GivenWork(std::int64_t duration_ps, std::int64_t transient_bytes) {
 }
 
 TinyRun RunGiven(const plan::Program& program, EngineOptions options, bool fold,
-                 const CollectiveModel& network) {
+                 const CollectiveModel& network, const HostModel& host) {
   const GivenCompute compute;
   const SegmentModel segments(RoundProfile(), compute, network);
   const topology::Cluster cluster(topology::H100Dgx((program.num_ranks + 7) / 8));
   TinyRun run;
-  run.lowered = Lower(program, cluster, {.segments = &segments, .collectives = &network}, fold);
+  run.lowered = Lower(program, cluster, {.segments = &segments, .collectives = &network, .host = host},
+                      fold);
   Engine engine(run.lowered, std::move(options), [&run](std::span<const traces::Event> events) {
     run.events.insert(run.events.end(), events.begin(), events.end());
   });
@@ -87,6 +88,7 @@ std::uint32_t RoleSketch::Add(plan::Op op, const Also& also,
 std::uint32_t RoleSketch::Compute(std::int64_t duration_ps, const Also& also) {
   plan::Op op{.kind = plan::OpKind::kCompute, .lane = writer_.ComputeLane()};
   op.size = WorkSlot(duration_ps, also.transient_bytes);
+  program_.works.back().eager_layers = also.eager_layers;
   if (!also.matched_over.empty()) op.group = writer_.Group({.axes = also.matched_over});
   return Add(op, also);
 }

@@ -41,7 +41,7 @@ struct TinyRun {
 
 /// Lowers `program` with the given durations onto one node and runs it.
 TinyRun RunGiven(const plan::Program& program, EngineOptions options = {}, bool fold = false,
-                 const CollectiveModel& network = GivenNetwork());
+                 const CollectiveModel& network = GivenNetwork(), const HostModel& host = {});
 
 /// What else is said about an op.
 struct Also {
@@ -50,6 +50,7 @@ struct Also {
   std::uint8_t flags = 0;
   int step = 0;
   std::int64_t transient_bytes = 0;
+  int eager_layers = 0;
   plan::AxisSet matched_over = {};  // empty: not matched
 };
 

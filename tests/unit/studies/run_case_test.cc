@@ -242,7 +242,7 @@ TEST(PaperCaseTest, LayersAreEvenAt8KInOneLayoutAndBalancedElsewhere) {
   EXPECT_EQ(Module(Paper().at("A4.12.NC"), "llm").layout.split, scenarios::LayerSplit::kSearch);
   EXPECT_EQ(Module(Paper().at("A4.15.H"), "llm").layout.split, scenarios::LayerSplit::kSearch);
   EXPECT_THAT(Paper().at("A4.15.H").spec->assumptions,
-              Contains(StartsWith("layers per stage balanced by FLOP")));
+              Contains(StartsWith("layers per stage balanced")));
 }
 
 // scenarios/paper is made by scripts/make_paper_scenarios.sh from the same rows.

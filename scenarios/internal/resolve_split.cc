@@ -1,0 +1,40 @@
+#include <vector>
+
+#include "plan/build/pipeline_load.h"
+#include "scenarios/internal/resolve.h"
+
+namespace isthmus::scenarios::internal {
+namespace {
+
+double ValueOr(const profiles::Profile& profile, std::string_view key, std::string_view unit,
+               double otherwise) {
+  return profile.has(key) ? profile.Value(key, unit) : otherwise;
+}
+
+// Sustained where the profile knows it, else as the data sheet has it; without either a device of
+// the usual balance.
+plan::DeviceRates RatesOf(const profiles::Profile& profile) {
+  const double sheet = ValueOr(profile, "device.peak_rate.bf16", "FLOP/s", 1e15);
+  return {.flops = ValueOr(profile, "gemm.bf16.peak_rate", "FLOP/s", sheet) *
+                   ValueOr(profile, "clock.bf16.ratio", "1", 1),
+          .memory = ValueOr(profile, "device.memory_bandwidth", "B/s", 3.3e12),
+          .link = ValueOr(profile, "device.nvlink_bandwidth", "B/s", 450e9)};
+}
+
+}  // namespace
+
+void SplitLayers(Resolution& resolution, const profiles::Profile& profile, plan::Job& job) {
+  for (std::size_t index = 0; index < job.modules.size(); ++index) {
+    ModuleSpec& module = resolution.spec.modules[index];
+    LayoutSpec& layout = module.layout;
+    const bool is_asked = layout.split == LayerSplit::kSearch && layout.stage_layers.empty();
+    if (module.inherits_layout || !is_asked || layout.pp == 1) continue;
+    const std::vector<int> layers =
+        plan::BalancedSplit(plan::LoadOf(job, static_cast<int>(index), RatesOf(profile)));
+    job.modules[index].layout->stage_layers = layers;
+    layout.stage_layers.assign(layers.begin(), layers.end());
+    resolution.derived.insert(ModulePath(module, "layout.stage_layers"));
+  }
+}
+
+}  // namespace isthmus::scenarios::internal

@@ -26,22 +26,6 @@ const char* NameOf(plan::DType dtype) {
   return "";
 }
 
-const char* NameOf(plan::AttentionKernel kernel) {
-  switch (kernel) {
-    case plan::AttentionKernel::kCudnn:
-      return "cudnn";
-    case plan::AttentionKernel::kFlash3:
-      return "flash3";
-    case plan::AttentionKernel::kFlash2:
-      return "flash2";
-    case plan::AttentionKernel::kFlash1:
-      return "flash1";
-    case plan::AttentionKernel::kUnfused:
-      return "unfused";
-  }
-  return "";
-}
-
 const char* NameOf(plan::MemoryClass memory_class) {
   switch (memory_class) {
     case plan::MemoryClass::kElementwise:
@@ -50,6 +34,10 @@ const char* NameOf(plan::MemoryClass memory_class) {
       return "norm";
     case plan::MemoryClass::kNormBackward:
       return "norm_backward";
+    case plan::MemoryClass::kHeadNorm:
+      return "head_norm";
+    case plan::MemoryClass::kHeadNormBackward:
+      return "head_norm_backward";
     case plan::MemoryClass::kCast:
       return "cast";
     case plan::MemoryClass::kCrossEntropy:
@@ -73,7 +61,7 @@ Naming NamesOf(const plan::Gemm& gemm) {
 }
 
 Naming NamesOf(const plan::Attention& attention) {
-  const char* kernel = NameOf(attention.kernel);
+  const char* kernel = plan::ToText(attention.kernel);
   return {
       fmt::format("{} {} x {} heads, {} x {}{}", kernel, attention.num_sequences, attention.heads,
                   attention.query_len, attention.kv_len, attention.causal ? " causal" : ""),

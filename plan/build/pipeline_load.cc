@@ -12,8 +12,8 @@ namespace {
 double KernelSeconds(const Kernel& kernel, const DeviceRates& rates) {
   if (const auto* moved = std::get_if<MemoryBound>(&kernel))
     return static_cast<double>(moved->bytes.value()) / rates.memory;
-  if (const auto* gemm = std::get_if<Gemm>(&kernel)) return FlopsOf(*gemm).value() / rates.flops;
-  return FlopsOf(std::get<Attention>(kernel)).value() / rates.flops;
+  if (const auto* gemm = std::get_if<Gemm>(&kernel)) return FlopsOf(*gemm).value() / rates.products;
+  return FlopsOf(std::get<Attention>(kernel)).value() / rates.attention;
 }
 
 double CollectiveSeconds(const InnerCollective& collective, const BlockShape& shape,
@@ -60,7 +60,8 @@ double BlockSeconds(const BlockShape& shape, const DeviceRates& rates) {
 PipelineLoad LoadOf(const Job& job, int module, const DeviceRates& rates) {
   const Module& here = job.modules[static_cast<std::size_t>(module)];
   ISTHMUS_CHECK(here.layout.has_value(), "module {} has no layout of its own", here.name);
-  PipelineLoad load{.num_layers = here.transformer.num_layers, .num_stages = here.layout->pp * here.layout->vpp};
+  PipelineLoad load{.num_layers = here.transformer.num_layers,
+                    .num_stages = here.layout->pp * here.layout->vpp};
   if (here.kind != ModuleKind::kDecoder) return load;
   const std::int64_t samples = job.workload.microbatch_size;
   BlockShape shape{.module = &here,

@@ -95,8 +95,8 @@ Work DescribeWork(const BlockShape& shape, Action action) {
             [&](SegmentList& list) { AddLayerForward(rank, list); });
   }
   if (rank.settings->host_issue == HostIssue::kEager) {
-    work.eager_layers = action == Action::kRecompute ? internal::RecomputedLayers(shape)
-                                                     : shape.block.num_layers;
+    work.eager_layers =
+        action == Action::kRecompute ? internal::RecomputedLayers(shape) : shape.block.num_layers;
   }
   work.model_flops = internal::ModelFlops(shape, rank, action);
   work.hardware_flops = ExecutedFlops(work);

@@ -30,6 +30,22 @@ base::Flops FlopsOf(const Attention& attention) {
   return base::Flops(attention.backward ? 2.5 * forward : forward);
 }
 
+const char* ToText(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kCudnn:
+      return "cudnn";
+    case AttentionKernel::kFlash3:
+      return "flash3";
+    case AttentionKernel::kFlash2:
+      return "flash2";
+    case AttentionKernel::kFlash1:
+      return "flash1";
+    case AttentionKernel::kUnfused:
+      return "unfused";
+  }
+  ISTHMUS_CHECK(false, "no such attention kernel: {}", static_cast<int>(kernel));
+}
+
 std::string ToText(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:

@@ -20,6 +20,8 @@ base::Bytes BytesOf(DType dtype);
 
 /// Which code runs the attention core; a scenario setting because it decides up to 9 % of a step.
 enum class AttentionKernel : std::uint8_t { kCudnn, kFlash3, kFlash2, kFlash1, kUnfused };
+/// "cudnn", "flash3" …: the spelling of files and of profile keys.
+const char* ToText(AttentionKernel kernel);
 
 /// C[m,n] (+)= A[m,k] B[k,n]. `output_bytes` is the output's memory traffic: m·n·2 for bf16
 /// activations; read plus write of the main gradient (2·g·m·n) for an accumulating weight gradient.
@@ -53,7 +55,7 @@ struct Attention {
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kCudnn;
-  bool in_fp8_run = false;  // as Gemm's
+  bool in_fp8_run = false;       // as Gemm's
   bool variable_length = false;  // called through the API for packed samples
 };
 /// Executed FLOP by the rule above (backward 2.5 times the forward).
@@ -152,7 +154,7 @@ struct Work {
   base::Flops hardware_flops{0};   // what is executed, recomputation included
   base::Bytes transient_bytes{0};  // needed for a moment beyond inputs, outputs and context
   MemoryMoment moment = MemoryMoment::kForward;  // what that moment is
-  int eager_layers = 0;            // layers whose kernels an eager host issues one by one
+  int eager_layers = 0;  // layers whose kernels an eager host issues one by one
 };
 /// FLOP of all GEMM and attention kernels, as executed (padding and recomputation included).
 base::Flops ExecutedFlops(const Work& work);

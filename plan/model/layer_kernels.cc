@@ -105,10 +105,10 @@ constexpr std::array kEagerNorm = {
 // backward dropout, the gradient of the bias (2 r), the sum of both ways. The activation adds its
 // bias first (plain), or has SiLU and product apart (gated).
 constexpr LayerKernel kBiasAdd{Slot::kResidual, kForward, Class::kElementwise, 4, kSharded};
-constexpr LayerKernel kDropout{
-    Slot::kResidual, kForward, Class::kElementwise, 4, kSharded, 1, kHiddenDropout};
-constexpr LayerKernel kDropoutBackward{
-    Slot::kResidual, kBackward, Class::kElementwise, 4, kSharded, 1, kHiddenDropout};
+constexpr LayerKernel kDropout{Slot::kResidual, kForward, Class::kElementwise, 4,
+                               kSharded,        1,        kHiddenDropout};
+constexpr LayerKernel kDropoutBackward{Slot::kResidual, kBackward, Class::kElementwise, 4,
+                                       kSharded,        1,         kHiddenDropout};
 constexpr LayerKernel kBiasGradient{Slot::kResidual, kBackward, Class::kElementwise, 2, kSharded};
 
 constexpr std::array kUnfused = {

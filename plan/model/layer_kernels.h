@@ -65,8 +65,8 @@ struct LayerKernelTable {
 
 /// Megatron-Core with Transformer Engine, and the Megatron-LM of 2022 with apex: everything fused.
 const LayerKernelTable& FusedLayerKernels();
-/// Megatron-Core whose configuration turns no fusion on: norms and rotary are kernels of Transformer
-/// Engine, bias, dropout, residual and activation run one by one.
+/// Megatron-Core whose configuration turns no fusion on: norms and rotary are kernels of
+/// Transformer Engine, bias, dropout, residual and activation run one by one.
 const LayerKernelTable& UnfusedLayerKernels();
 /// nanotron, and Megatron-type code with a kernel for the norm only: rotary and gated activation op
 /// by op, in fp32 where the code says so.

@@ -31,9 +31,9 @@ enum class LossKernel : std::uint8_t {
 };
 /// How the ranks of a context-parallel group meet in attention.
 enum class ContextParallel : std::uint8_t {
-  kRing,      // blocks of keys and values go round
+  kRing,       // blocks of keys and values go round
   kAllGather,  // keys and values are gathered before attention (Llama 3)
-  kAllToAll,  // sequences are exchanged for heads before attention, and back behind it
+  kAllToAll,   // sequences are exchanged for heads before attention, and back behind it
 };
 
 }  // namespace isthmus::plan

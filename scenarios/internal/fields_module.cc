@@ -193,13 +193,13 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 kOptional,
                 "eager: the host issues the kernels layer by layer, and a device without queued "
                 "work waits for it; graph: all at once");
-  archive.Value("cp_attention",
-                OneOf(settings.cp_attention,
-                      {Means("fixed_length", plan::CpAttention::kFixedLength),
-                       Means("variable_length", plan::CpAttention::kVariableLength)}),
-                kOptional,
-                "with cp > 1: how the ring's attention is called; packed samples need "
-                "variable_length, whose steps are slower");
+  archive.Value(
+      "cp_attention",
+      OneOf(settings.cp_attention, {Means("fixed_length", plan::CpAttention::kFixedLength),
+                                    Means("variable_length", plan::CpAttention::kVariableLength)}),
+      kOptional,
+      "with cp > 1: how the ring's attention is called; packed samples need "
+      "variable_length, whose steps are slower");
   archive.Value("optimizer_instances", Integer(settings.optimizer_instances, kDegree), kOptional,
                 "copies of the sharded optimizer state; dp is split into as many groups");
   archive.Value("offload_parameters", BoolScalar(settings.offload_parameters), kOptional,

@@ -20,27 +20,21 @@ namespace {
 
 using plan::AttentionKernel;
 
-constexpr std::array<std::pair<AttentionKernel, const char*>, 4> kFusedKernels = {{
-    {AttentionKernel::kCudnn, "cudnn"},
-    {AttentionKernel::kFlash3, "flash3"},
-    {AttentionKernel::kFlash2, "flash2"},
-    {AttentionKernel::kFlash1, "flash1"},
-}};
+constexpr std::array kFusedKernels = {AttentionKernel::kCudnn, AttentionKernel::kFlash3,
+                                      AttentionKernel::kFlash2, AttentionKernel::kFlash1};
 
 bool HasKernel(const profiles::Profile& profile, AttentionKernel kernel) {
   if (kernel == AttentionKernel::kUnfused) {
     // Two matrix products: without any there is no kernel either.
     return profile.has("attention.unfused.gemm_share") && !profile.KeysUnder("gemm.").empty();
   }
-  const auto* known = std::find_if(kFusedKernels.begin(), kFusedKernels.end(),
-                                   [&](const auto& entry) { return entry.first == kernel; });
-  return profile.has(fmt::format("attention.{}.forward.causal.rate", known->second));
+  return profile.has(fmt::format("attention.{}.forward.causal.rate", plan::ToText(kernel)));
 }
 
 std::vector<std::string> KernelsOf(const profiles::Profile& profile) {
   std::vector<std::string> names;
-  for (const auto& [kernel, name] : kFusedKernels) {
-    if (HasKernel(profile, kernel)) names.emplace_back(name);
+  for (const AttentionKernel kernel : kFusedKernels) {
+    if (HasKernel(profile, kernel)) names.emplace_back(plan::ToText(kernel));
   }
   if (HasKernel(profile, AttentionKernel::kUnfused)) names.emplace_back("unfused");
   return names;
@@ -52,7 +46,7 @@ AttentionKernel PreferredKernel(const profiles::Profile& profile,
   for (const AttentionKernel kernel : framework.defaults.attention) {
     if (HasKernel(profile, kernel)) return kernel;
   }
-  for (const auto& [kernel, name] : kFusedKernels) {
+  for (const AttentionKernel kernel : kFusedKernels) {
     if (HasKernel(profile, kernel)) return kernel;
   }
   return AttentionKernel::kUnfused;
@@ -61,10 +55,9 @@ AttentionKernel PreferredKernel(const profiles::Profile& profile,
 // Whether a key `attention.KERNEL.*` is of a kernel that some module runs.
 bool IsOfUsedKernel(const std::string& key, const std::vector<ModuleSpec>& modules) {
   return std::any_of(modules.begin(), modules.end(), [&](const ModuleSpec& module) {
-    return std::any_of(kFusedKernels.begin(), kFusedKernels.end(), [&](const auto& entry) {
-      return entry.first == module.settings.attention &&
-             key.starts_with(fmt::format("attention.{}.", entry.second));
-    });
+    const AttentionKernel kernel = module.settings.attention;
+    return kernel != AttentionKernel::kUnfused &&
+           key.starts_with(fmt::format("attention.{}.", plan::ToText(kernel)));
   });
 }
 

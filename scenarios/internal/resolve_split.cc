@@ -1,4 +1,7 @@
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "plan/build/pipeline_load.h"
 #include "scenarios/internal/resolve.h"
@@ -12,13 +15,19 @@ double ValueOr(const profiles::Profile& profile, std::string_view key, std::stri
 }
 
 // Sustained where the profile knows it, else as the data sheet has it; without either a device of
-// the usual balance.
-plan::DeviceRates RatesOf(const profiles::Profile& profile) {
+// the usual balance. Attention counts at the rate of its backward, which is most of it.
+plan::DeviceRates RatesOf(const profiles::Profile& profile, const plan::ModuleSettings& settings) {
+  const double clock = ValueOr(profile, "clock.bf16.ratio", "1", 1);
   const double sheet = ValueOr(profile, "device.peak_rate.bf16", "FLOP/s", 1e15);
-  return {.flops = ValueOr(profile, "gemm.bf16.peak_rate", "FLOP/s", sheet) *
-                   ValueOr(profile, "clock.bf16.ratio", "1", 1),
-          .memory = ValueOr(profile, "device.memory_bandwidth", "B/s", 3.3e12),
-          .link = ValueOr(profile, "device.nvlink_bandwidth", "B/s", 450e9)};
+  const double products = ValueOr(profile, "gemm.bf16.peak_rate", "FLOP/s", sheet);
+  const std::string attention =
+      fmt::format("attention.{}.backward.causal.rate", plan::ToText(settings.attention));
+  const double link = ValueOr(profile, "device.nvlink_bandwidth", "B/s", 450e9);
+  return {.products = products * clock,
+          .attention = ValueOr(profile, attention, "FLOP/s", products) * clock,
+          .memory = ValueOr(profile, "device.memory_bandwidth", "B/s", 3.3e12) *
+                    ValueOr(profile, "memory.elementwise.efficiency", "1", 1),
+          .link = ValueOr(profile, "collective.node.all_gather.8.bandwidth", "B/s", link)};
 }
 
 }  // namespace
@@ -29,8 +38,8 @@ void SplitLayers(Resolution& resolution, const profiles::Profile& profile, plan:
     LayoutSpec& layout = module.layout;
     const bool is_asked = layout.split == LayerSplit::kSearch && layout.stage_layers.empty();
     if (module.inherits_layout || !is_asked || layout.pp == 1) continue;
-    const std::vector<int> layers =
-        plan::BalancedSplit(plan::LoadOf(job, static_cast<int>(index), RatesOf(profile)));
+    const std::vector<int> layers = plan::BalancedSplit(
+        plan::LoadOf(job, static_cast<int>(index), RatesOf(profile, module.settings)));
     job.modules[index].layout->stage_layers = layers;
     layout.stage_layers.assign(layers.begin(), layers.end());
     resolution.derived.insert(ModulePath(module, "layout.stage_layers"));

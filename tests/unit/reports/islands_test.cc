@@ -15,7 +15,7 @@ traces::Header EncoderBesideLlm(std::int32_t first_rank_of_llm) {
                      .kind = "decoder",
                      .first_rank = first_rank_of_llm,
                      .num_ranks = 16}};
-  for (const std::uint16_t module : {0, 1}) {
+  for (const std::uint16_t module : {std::uint16_t{0}, std::uint16_t{1}}) {
     traces::RoleRecord& role = header.roles.emplace_back();
     for (int microbatch = 0; microbatch < 2; ++microbatch) {
       traces::OpRecord op;

@@ -13,8 +13,8 @@ namespace isthmus::reports {
 ///
 /// utilisation = compute of the encoder's busiest rank over that of the LLM's busiest rank: of a
 /// microbatch, F_e + B_e over the LLM's slot. Above 1 the encoder is the pipeline's bottleneck.
-/// needed FLOP/s = executed FLOP of an encoder's rank over the LLM's busy time: the rate at which it
-/// would just keep up. Nothing for encoders that share ranks with the decoder. Not thread-safe.
+/// needed FLOP/s = executed FLOP of an encoder's rank over the LLM's busy time: the rate at which
+/// it would just keep up. Nothing for encoders that share ranks with the decoder. Not thread-safe.
 class Islands final : public traces::TraceSink {
  public:
   void OnHeader(const traces::Header& header) override;

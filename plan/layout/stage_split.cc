@@ -11,8 +11,7 @@ namespace isthmus::plan {
 namespace {
 
 // first, evenly spread, last; nothing if some stage would be left without a layer.
-std::optional<std::vector<int>> Split(const PipelineLoad& load, int first,
-                                               int last) {
+std::optional<std::vector<int>> Split(const PipelineLoad& load, int first, int last) {
   const int between = load.num_stages - 2;
   const int rest = load.num_layers - first - last;
   if (first < 1 || last < 1 || rest < between || (between == 0 && rest != 0)) return std::nullopt;

@@ -17,7 +17,8 @@ struct PipelineLoad {
 /// last stage may differ from the others; of equal splits the one nearest to an even one. Layers
 /// that don't divide evenly over the stages between go to the earlier ones.
 ///
-/// Needs num_layers ≥ num_stages ≥ 1. Every stage gets at least one layer. Cost: O(layers² / stages).
+/// Needs num_layers ≥ num_stages ≥ 1. Every stage gets at least one layer. Cost: O(layers² /
+/// stages).
 std::vector<int> BalancedSplit(const PipelineLoad& load);
 
 }  // namespace isthmus::plan

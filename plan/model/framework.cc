@@ -24,6 +24,13 @@ constexpr DefaultReason kBf16Reason{"gradient_dtype", "bf16 gradients, as vendor
 
 constexpr std::array kCoreReasons = {kCudnnReason, kUserBuffersReason, kFp32Reason};
 constexpr std::array kRecipeReasons = {kCudnnReason, kUserBuffersReason, kBf16Reason};
+constexpr std::array kDeferringRecipeReasons = {
+    kCudnnReason, kUserBuffersReason, kBf16Reason,
+    DefaultReason{
+        "defer_embedding_wgrad",
+        "public recipes for pipelines defer it with a limit of 50; looked up after errors "
+        "of +4 % were seen",
+        kChosenAfterSeeingRuns}};
 constexpr std::array kFlashRecipeReasons = {kFlash2Reason, kUserBuffersReason, kBf16Reason};
 constexpr std::array kOldMegatronReasons = {
     DefaultReason{"attention", "unfused attention: before flash attention", kSoftware},
@@ -66,6 +73,14 @@ FrameworkRelease TransformerEngine(std::string_view name, std::string_view summa
   }
   release.kernels = &FusedLayerKernels();
   release.memory = placeholders ? &kTransformerEngineRules : &kEarlyTransformerEngineRules;
+  return release;
+}
+
+// Recipes written for the configuration of NeMo 2.
+FrameworkRelease DeferringRecipe(std::string_view name, std::string_view summary) {
+  FrameworkRelease release = TransformerEngine(name, summary, true, true);
+  release.defaults.defer_embedding_wgrad = 50;
+  release.reasons = kDeferringRecipeReasons;
   return release;
 }
 
@@ -167,9 +182,8 @@ std::span<const FrameworkRelease> FrameworkReleases() {
       FlashRecipe("nemo-24.07", "NeMo 24.07, vendor recipes"),
       TransformerEngine("nemo-24.11", "NeMo 24.09 to 24.12, vendor recipes", true, false),
       TransformerEngine("nemo-25.02", "NeMo 25.02, vendor recipes", true, false),
-      TransformerEngine("nemo-25.04", "NeMo 25.04 and later, vendor recipes", true, true),
-      TransformerEngine("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes",
-                        true, true),
+      DeferringRecipe("nemo-25.04", "NeMo 25.04 and later, vendor recipes"),
+      DeferringRecipe("megatron-bridge-25.09", "Megatron-Bridge 25.09 to 26.x, vendor recipes"),
       Library("megatron-core-library",
               "Megatron-Core used as a library, its configuration made by hand: fused are the "
               "kernels of Transformer Engine alone"),

@@ -39,6 +39,9 @@ struct FrameworkDefaults {
   bool sequence_parallel = true;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
+  /// Microbatches whose gradient of the head's weights waits for the cool-down of a pipeline, in
+  /// runs of the release's own recipes. Only studies of published runs take it.
+  int defer_embedding_wgrad = 0;
 };
 
 /// One release of one framework. All are static and live for ever.

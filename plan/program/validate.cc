@@ -87,7 +87,8 @@ void CheckBoundaryBytes(const Program& program, base::Rank rank,
     const Boundary& boundary = program.boundaries[peer.edge];
     const auto [message, sends] = MessageOf(boundary.ranks[rank.index()], peer.index);
     const auto from = static_cast<std::size_t>(program.edges[peer.edge].from);
-    const std::int64_t element = BytesOf(ActivationType(program.modules[from].module.settings)).value();
+    const std::int64_t element =
+        BytesOf(ActivationType(program.modules[from].module.settings)).value();
     const std::int64_t bytes = program.Size(rank, transfer.size).value();
     ++times[transfer.peer];
     const bool fits = message != nullptr && sends == transfer.sends &&

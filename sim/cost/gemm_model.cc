@@ -16,7 +16,7 @@ namespace {
 // The tile whose efficiency is 1: the largest of the vendor library, 128 × 256.
 constexpr double kReferenceArea = 128.0 * 256.0;
 constexpr std::string_view kTilePrefix = "gemm.tile.";
-constexpr std::string_view kPromotedRate = "gemm.fp8_promoted.peak_rate";
+constexpr std::string_view kPromotedEpilogue = "fp8.promoted.max_exposed_epilogue";
 
 double TileEfficiency(double half_tile_efficiency, double area) {
   return std::pow(half_tile_efficiency, std::max(0.0, std::log2(kReferenceArea / area)));
@@ -63,9 +63,9 @@ GemmModel::GemmModel(const profiles::Profile& profile, const SustainedClock& clo
   bf16_ = Read(profile, "bf16", plan::DType::kBf16);
   fp8_ = Read(profile, "fp8", plan::DType::kFp8);
   fp8_block_ = Read(profile, "fp8_promoted", plan::DType::kFp8);
-  if (fp8_ && profile.has(kPromotedRate)) {
-    fp8_promoted_ = fp8_;
-    fp8_promoted_->rate = std::min(fp8_->rate, profile.Rate(kPromotedRate).value());
+  fp8_promoted_ = fp8_block_;
+  if (fp8_promoted_) {
+    fp8_promoted_->epilogue = std::min(fp8_promoted_->epilogue, profile.Number(kPromotedEpilogue));
   }
 }
 

@@ -27,9 +27,9 @@ namespace isthmus::sim {
 /// write that no math hides, lam how much of a broken last wave is paid.
 /// Source: `gemm.<dtype>.*`, `gemm.tile.*`, `gemm.split_k.*`, `device.num_sms`
 /// of the profile, fitted by scripts/fit/fit_kernels.py. dtype is bf16 (fp16 too), fp8, or
-/// fp8_promoted for block-scaled products. Promoted accumulation is the fp8 kernel at
-/// `gemm.fp8_promoted.peak_rate`: the rate is that of block-scaled kernels, the only measured ones
-/// that promote; their epilogue and waves are of their own. Validity: m, n, k from 128 to 65536;
+/// fp8_promoted for block-scaled products, the only measured kernels that promote. Promoted
+/// accumulation with one scale per tensor is the same kernel but for its epilogue, of which no more
+/// than `fp8.promoted.max_exposed_epilogue` counts. Validity: m, n, k from 128 to 65536;
 /// held out, H100 bf16: median 2.9 %, for m, n, k >= 1024 2.2 %. Pinned by
 /// tests/unit/sim/gemm_model_test.cc; derivation: docs/models/gemm.md. Thread-safe: immutable.
 /// Cost: some ten tiles and splits, below 1 us.

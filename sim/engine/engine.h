@@ -108,11 +108,11 @@ class Engine {
   };
   struct ClassState {
     std::vector<std::uint16_t>
-        pending;                // by op: prerequisites left; P2P once posted: transfers left
-    std::vector<bool> posted;   // by op
-    std::vector<bool> started;  // by transfer
-    std::int64_t busy_ps = 0;   // compute of the current step
-    std::int64_t host_ps = 0;   // when the host would have begun, had it never waited since
+        pending;                   // by op: prerequisites left; P2P once posted: transfers left
+    std::vector<bool> posted;      // by op
+    std::vector<bool> started;     // by transfer
+    std::int64_t busy_ps = 0;      // compute of the current step
+    std::int64_t host_ps = 0;      // when the host would have begun, had it never waited since
     std::int64_t sync_end_ps = 0;  // when all that is ready to be synchronised will be
     std::int64_t extra_ps = 0;     // of the Compute op that runs alone, in front of its end
     std::uint64_t num_done = 0;

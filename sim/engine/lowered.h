@@ -38,11 +38,11 @@ struct Variant {
   std::uint32_t table = 0;
   const plan::Role* ops = nullptr;
   std::shared_ptr<const OpGraph> graph;
-  std::vector<std::int64_t> duration_ps;     // by op: alone on its lane; P2P: 0
-  std::vector<std::int64_t> issued_ps;       // by op: host time until it is issued, from the start
+  std::vector<std::int64_t> duration_ps;  // by op: alone on its lane; P2P: 0
+  std::vector<std::int64_t> issued_ps;    // by op: host time until it is issued, from the start
   /// By op: how long the gradients or parameters that it makes ready are synchronised; 0 for most.
   std::vector<std::int64_t> sync_after_ps;
-  std::int64_t sync_at_start_ps = 0;  // the same of what is there from the start
+  std::int64_t sync_at_start_ps = 0;         // the same of what is there from the start
   std::vector<const WorkCost*> work;         // by op: Compute and Optimizer, else null
   std::vector<std::int64_t> transfer_bytes;  // by transfer
   std::vector<std::int64_t> posted_bytes;    // by transfer: all bytes of its op in its direction

@@ -142,9 +142,9 @@ void RankTables::FindSync(Variant& variant) {
   variant.sync_after_ps.assign(role.ops.size(), 0);
   for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
     const plan::Op& op = role.ops[index];
-    const bool syncs = op.kind == plan::OpKind::kCollective &&
-                       (op.purpose == plan::Purpose::kGradientSync ||
-                        op.purpose == plan::Purpose::kParameterGather);
+    const bool syncs =
+        op.kind == plan::OpKind::kCollective && (op.purpose == plan::Purpose::kGradientSync ||
+                                                 op.purpose == plan::Purpose::kParameterGather);
     if (!syncs) continue;
     std::uint32_t last = plan::kNone32;  // what makes its data ready
     for (const plan::ValueId value : role.consumed_by(op)) {

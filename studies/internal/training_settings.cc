@@ -50,18 +50,18 @@ void TrainingSpec::AssumeDefault(std::string_view key, std::string_view value) {
 
 void TrainingSpec::Open(std::string_view key, std::string what,
                         std::function<void(plan::ModuleSettings&)> change) {
+  OpenScenario(key, std::move(what), [change = std::move(change)](scenarios::ScenarioSpec& spec) {
+    change(spec.modules.front().settings);
+  });
+}
+
+void TrainingSpec::OpenScenario(std::string_view key, std::string what,
+                                const std::function<void(scenarios::ScenarioSpec&)>& change) {
   const plan::DefaultMark mark = MarkOf(key);
   const auto use =
       mark == plan::DefaultMark::kSoftware ? AlternativeUse::kSettled : AlternativeUse::kOpen;
-  const auto on_llm = [change = std::move(change)](scenarios::ScenarioSpec& spec) {
-    change(spec.modules.front().settings);
-  };
-  open_.push_back({std::move(what), use, on_llm});
-  if (mark != plan::DefaultMark::kChosenAfterSeeingRuns) return;
-  strict_ = [before = std::exchange(strict_, {}), on_llm](scenarios::ScenarioSpec& spec) {
-    if (before) before(spec);
-    on_llm(spec);
-  };
+  open_.push_back({std::move(what), use, change});
+  if (mark == plan::DefaultMark::kChosenAfterSeeingRuns) Unless(change);
 }
 
 void TrainingSpec::FillSettings(plan::ModuleSettings& settings) {

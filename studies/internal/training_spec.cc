@@ -15,18 +15,19 @@ namespace {
 
 constexpr int kUsualDeferral = 50;  // of NVIDIA's recipes for 405B
 
-// "defer_embedding_wgrad(22)", or the switch alone (without its limit: nothing).
+// "defer_embedding_wgrad(22)", or the switch alone, on or off.
 struct Deferral {
   bool is_on = false;
   std::optional<int> limit;
 };
-Deferral DeferralOf(const RunsRow& row) {
+// Nothing where the row says nothing of it.
+std::optional<Deferral> DeferralOf(const RunsRow& row) {
   constexpr std::string_view kName = "defer_embedding_wgrad";
   const std::string flags = Lower(row.text("overlap_flags"));
   const std::size_t at = flags.find(kName);
   if (at == std::string::npos) return {};
   const std::string_view rest = std::string_view(flags).substr(at + kName.size());
-  if (rest.starts_with("_compute=false")) return {};
+  if (rest.starts_with("_compute=false")) return Deferral{};
   Deferral deferral{.is_on = true, .limit = std::nullopt};
   int limit = 0;
   if (rest.starts_with("(") &&
@@ -97,6 +98,22 @@ void TrainingSpec::FillModel(scenarios::ModelSpec& model) {
   Assume("dropout 0.1: the fork's default");
 }
 
+void TrainingSpec::FillDeferral() {
+  const std::optional<Deferral> stated = DeferralOf(row_);
+  int& deferred = spec_.schedule.defer_embedding_wgrad;
+  if (stated) {
+    if (!stated->is_on) return;
+    deferred = stated->limit.value_or(kUsualDeferral);
+    if (!stated->limit) Assume("embedding gradients of {} microbatches wait", kUsualDeferral);
+    return;
+  }
+  deferred = release_.framework->defaults.defer_embedding_wgrad;
+  if (deferred == 0) return;
+  AssumeDefault("defer_embedding_wgrad", fmt::format("{}", deferred));
+  OpenScenario("defer_embedding_wgrad", "no deferred embedding gradients",
+               [](scenarios::ScenarioSpec& open) { open.schedule.defer_embedding_wgrad = 0; });
+}
+
 std::int64_t TrainingSpec::Degree(const char* column) {
   const auto degree = row_.integer(column);
   if (!degree && !row_.table().Find(column)) Assume("{} 1: the file has no such column", column);
@@ -116,10 +133,7 @@ void TrainingSpec::FillLayout() {
   if (has_short_ends) {
     Assume("the first and the last stage have a layer less: the layers divide no other way");
   }
-  if (const Deferral deferral = DeferralOf(row_); deferral.is_on && layout.pp > 1) {
-    spec_.schedule.defer_embedding_wgrad = deferral.limit.value_or(kUsualDeferral);
-    if (!deferral.limit) Assume("embedding gradients of {} microbatches wait", kUsualDeferral);
-  }
+  if (layout.pp > 1) FillDeferral();
   const bool is_open = layout.pp > 1 && !row_.integer("VPP") && !has_short_ends &&
                        kind_ == RunsKind::kTrainingRuns && Interleaves();
   if (is_open && num_layers / layout.pp > 1) OpenStages(num_layers / layout.pp);

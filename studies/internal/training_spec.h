@@ -37,6 +37,7 @@ class TrainingSpec {
   void FillModel(scenarios::ModelSpec& model);
   std::int64_t Degree(const char* column);
   void FillLayout();
+  void FillDeferral();
   // Eager frameworks of the collection run plain 1F1B.
   bool Interleaves() const;
   void OpenStages(std::int64_t most);
@@ -70,6 +71,8 @@ class TrainingSpec {
   // after seeing runs, the strict variant takes this one.
   void Open(std::string_view key, std::string what,
             std::function<void(plan::ModuleSettings&)> change);
+  void OpenScenario(std::string_view key, std::string what,
+                    const std::function<void(scenarios::ScenarioSpec&)>& change);
 
   const RunsRow& row_;
   RunsKind kind_;

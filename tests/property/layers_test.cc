@@ -106,7 +106,9 @@ TEST(LayersProperty, RanksOfATpAndCpGroupShareTheWorkOfOneRank) {
       EXPECT_NEAR(static_cast<double>(ranks) * one.hardware_flops.value(),
                   all.hardware_flops.value(), near(all.hardware_flops.value()));
     }
-    if (drawn.module.settings.sequence_parallel && !part.block.stem) {
+    // Code without Transformer Engine keeps some tensors whole on every rank of the tp group.
+    const bool shares = drawn.module.settings.framework->memory->saved_fp8 != nullptr;
+    if (shares && drawn.module.settings.sequence_parallel && !part.block.stem) {
       EXPECT_EQ(ranks * ContextBytes(part).value(), ContextBytes(whole).value());
     }
     EXPECT_GE(ranks * ContextBytes(part).value(), ContextBytes(whole).value());

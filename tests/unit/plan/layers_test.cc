@@ -215,8 +215,8 @@ TEST(LayersTest, DropoutMasksAreAByteAnElement) {
       2 * kTokens * 4096);
 }
 
-// Two residuals of 10 B an element for 6 forward (no dropout), 8 for 6 backward, the gated MLP 4 and
-// 6 B more; a weight gradient is written in 2 B and added with 2 + 2·4.
+// Two residuals of 10 B an element for 6 forward (no dropout), 8 for 6 backward, the gated MLP 4
+// and 6 B more; a weight gradient is written in 2 B and added with 2 + 2·4.
 TEST(LayersTest, WithoutFusionsKernelsMoveMore) {
   Module module = Llama8b();
   const Work fused = DescribeWork(Layers(module, 1), Action::kForward);

@@ -10,11 +10,9 @@ namespace {
 traces::Header EncoderBesideLlm(std::int32_t first_rank_of_llm) {
   traces::Header header;
   header.island_flops_limit = 600e12;
-  header.modules = {{.name = "vision", .kind = "vit", .first_rank = 0, .num_ranks = 8},
-                    {.name = "llm",
-                     .kind = "decoder",
-                     .first_rank = first_rank_of_llm,
-                     .num_ranks = 16}};
+  header.modules = {
+      {.name = "vision", .kind = "vit", .first_rank = 0, .num_ranks = 8},
+      {.name = "llm", .kind = "decoder", .first_rank = first_rank_of_llm, .num_ranks = 16}};
   for (const std::uint16_t module : {std::uint16_t{0}, std::uint16_t{1}}) {
     traces::RoleRecord& role = header.roles.emplace_back();
     for (int microbatch = 0; microbatch < 2; ++microbatch) {

@@ -47,8 +47,8 @@ TinyRun RunGiven(const plan::Program& program, EngineOptions options, bool fold,
   const SegmentModel segments(RoundProfile(), compute, network);
   const topology::Cluster cluster(topology::H100Dgx((program.num_ranks + 7) / 8));
   TinyRun run;
-  run.lowered = Lower(program, cluster, {.segments = &segments, .collectives = &network, .host = host},
-                      fold);
+  run.lowered =
+      Lower(program, cluster, {.segments = &segments, .collectives = &network, .host = host}, fold);
   Engine engine(run.lowered, std::move(options), [&run](std::span<const traces::Event> events) {
     run.events.insert(run.events.end(), events.begin(), events.end());
   });

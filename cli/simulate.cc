@@ -49,7 +49,7 @@ void AddAssumptions(scenarios::Scenario& scenario) {
 reports::Band BandOf(scenarios::Scenario scenario) {
   scenario.metric = scenarios::StepMetric::kFull;
   const studies::StepSimulation simulation(scenario);
-  const double step_time_s = simulation.StepTime(scenario.profile, scenario.cluster);
+  const double step_time_s = simulation.StepTime(simulation.profile(), scenario.cluster);
   const studies::StepBand band = studies::EstimateBand(simulation, step_time_s);
   return {.low_step_time_s = band.low_step_time_s, .high_step_time_s = band.high_step_time_s};
 }
@@ -69,11 +69,10 @@ int Simulate(const SimulateOptions& options) {
   progress.Begin("planning");
   const plan::Program program = plan::Build(scenario.job);
   progress.Begin("simulating");
-  const bool has_balance =
-      sim::HasKernels(scenario.profile) && scenario.profile.has("clock.duty_relief.enabled");
-  if (has_balance && sim::ReadPowerBalance(scenario.profile).enabled) {
-    scenario.profile = studies::WithRelievedClock(studies::StepSimulation(scenario));
-    scenario.assumptions.emplace_back("profile: clock raised to the step's power balance");
+  profiles::Profile profile = scenario.profile;
+  if (studies::FollowsPowerBalance(profile)) {
+    profile = studies::StepSimulation(scenario).profile();
+    scenario.assumptions.emplace_back(studies::kClockIsRelieved);
   }
 
   TraceOutputs traces(options.traces, {&progress});
@@ -84,11 +83,13 @@ int Simulate(const SimulateOptions& options) {
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};
   const sim::Outcome outcome =
-      sim::Simulate(program, cluster, scenario.profile, engine, facts, traces.sink());
+      sim::Simulate(program, cluster, profile, engine, facts, traces.sink());
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
   reports::Figures figures = traces.analysis().figures();
-  if (options.band) {
+  if (options.band && !figures.has_times) {
+    figures.assumptions.emplace_back("no band: without kernels there is no step time to vary");
+  } else if (options.band) {
     progress.Begin("simulating variations");
     figures.band = BandOf(scenario);
   }
@@ -99,9 +100,9 @@ int Simulate(const SimulateOptions& options) {
     figures.cost =
         reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
   }
-  if (has_balance && options.output.json) {
+  if (studies::HasPowerBalance(scenario.profile)) {
     const sim::DutyRelief relief =
-        studies::EstimateDutyRelief(program, scenario.profile, figures.step_time_s);
+        studies::EstimateDutyRelief(program, scenario.profile, profile, figures.step_time_s);
     figures.duty_relief = reports::DutyRelief{relief.clock_ratio, relief.step_time_s};
   }
   WriteFigures(options.output, figures);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -16,6 +17,12 @@
 namespace isthmus::cli {
 
 int Validate(const ValidateOptions& options) {
+  if (options.explain && options.folder) {
+    throw base::Error(
+        "--out with --explain: a row taken apart goes into no folder; leave out --out, or store "
+        "the "
+        "text with -o FILE");
+  }
   CheckOutput(options.files, options.output);
   Progress progress("reading runs");
   const studies::ValidateOptions wanted{

@@ -39,6 +39,9 @@ Json MemoryJson(const Figures& figures) {
 }
 
 Json BoundariesJson(const Figures& figures) {
+  const auto known = [&](double seconds) {
+    return figures.has_times ? Json(seconds) : Json(nullptr);
+  };
   Json rows = Json::array();
   for (const BoundaryFigure& boundary : figures.boundaries) {
     rows.push_back({{"from", boundary.from},
@@ -46,8 +49,8 @@ Json BoundariesJson(const Figures& figures) {
                     {"kind", boundary.kind},
                     {"bytes_forward", boundary.bytes_forward},
                     {"bytes_backward", boundary.bytes_backward},
-                    {"exposed_s", boundary.exposed_s},
-                    {"worst_exposed_s", boundary.worst_exposed_s}});
+                    {"exposed_s", known(boundary.exposed_s)},
+                    {"worst_exposed_s", known(boundary.worst_exposed_s)}});
   }
   return rows;
 }

@@ -116,6 +116,11 @@ class TextReport {
                  paint_(Hue::kStrong, RateInWords(figures_.tokens_per_s) + " tokens/s"),
                  RateInWords(figures_.samples_per_s) + " samples/s"});
     text_ += rows.RenderText(kRowsOnly);
+    if (figures_.duty_relief) {
+      Line(fmt::format("  at its power balance: clock {:.2f}, step {}",
+                       figures_.duty_relief->clock_ratio,
+                       InSeconds(figures_.duty_relief->step_time_s)));
+    }
     if (!figures_.flop_convention.empty()) {
       Line("  " + paint_(Hue::kFaint, "FLOPs counted: " + figures_.flop_convention));
     }
@@ -164,6 +169,9 @@ class TextReport {
   void Boundaries() {
     if (figures_.boundaries.empty()) return;
     Title("Boundaries", "payload and exposed time per step");
+    const auto known = [&](double seconds) {
+      return figures_.has_times ? InSeconds(seconds) : std::string();
+    };
     Table rows({{"edge"},
                 {"kind"},
                 {"forward", Align::kRight},
@@ -173,7 +181,7 @@ class TextReport {
     for (const BoundaryFigure& boundary : figures_.boundaries) {
       rows.AddRow({boundary.from + " → " + boundary.to, boundary.kind,
                    InBytes(boundary.bytes_forward), InBytes(boundary.bytes_backward),
-                   InSeconds(boundary.exposed_s), InSeconds(boundary.worst_exposed_s)});
+                   known(boundary.exposed_s), known(boundary.worst_exposed_s)});
     }
     text_ += rows.RenderText();
   }

@@ -71,6 +71,7 @@ Outcome PredictOnlyMemory(const plan::Program& program, const topology::Cluster&
   Outcome outcome{.simulated_ranks = static_cast<std::int32_t>(kinds.size()), .has_times = false};
   traces::Trailer trailer;
   trailer.simulated_ranks = outcome.simulated_ranks;
+  trailer.folded = outcome.simulated_ranks < program.num_ranks;
   for (const RankMemory& kind : kinds) {
     outcome.fits = outcome.fits && kind.peak.verdict != "does_not_fit";
     trailer.memory.push_back(kind.peak);

@@ -54,9 +54,9 @@ BandPart PartOf(std::string what, double step_time_s, double a_s, double b_s) {
 
 BandPart ClockPart(const StepSimulation& simulation, double step_time_s) {
   const scenarios::Scenario& scenario = simulation.scenario();
-  const std::vector<std::string> keys = ClockKeys(scenario.profile);
+  const std::vector<std::string> keys = ClockKeys(simulation.profile());
   const auto at = [&](double change) {
-    const Profile profile = Changed(scenario.profile, keys, [&](double ratio) {
+    const Profile profile = Changed(simulation.profile(), keys, [&](double ratio) {
       return std::clamp(ratio + change, kClockHalfWidth, 1.0);
     });
     return simulation.StepTime(profile, scenario.cluster);
@@ -67,13 +67,13 @@ BandPart ClockPart(const StepSimulation& simulation, double step_time_s) {
 BandPart NicPart(const StepSimulation& simulation, double step_time_s) {
   const scenarios::Scenario& scenario = simulation.scenario();
   const auto at = [&](double factor) {
-    return simulation.StepTime(scenario.profile, WithNics(scenario.cluster, factor));
+    return simulation.StepTime(simulation.profile(), WithNics(scenario.cluster, factor));
   };
   return PartOf("NIC bandwidth", step_time_s, at(1 - kNicHalfWidth), at(1 + kNicHalfWidth));
 }
 
 void AddKernelParts(const StepSimulation& simulation, double step_time_s, StepBand& band) {
-  const Profile& profile = simulation.scenario().profile;
+  const Profile& profile = simulation.profile();
   std::map<std::string, double> squares;  // by kind, sum of squared shares
   for (const KernelTime& time : KernelTimes(simulation.program(), profile)) {
     const double share = time.seconds / step_time_s;
@@ -90,7 +90,7 @@ void AddKernelParts(const StepSimulation& simulation, double step_time_s, StepBa
 
 StepBand EstimateBand(const StepSimulation& simulation, double step_time_s) {
   StepBand band;
-  if (!ClockKeys(simulation.scenario().profile).empty()) {
+  if (!ClockKeys(simulation.profile()).empty()) {
     band.parts.push_back(ClockPart(simulation, step_time_s));
   }
   band.parts.push_back(NicPart(simulation, step_time_s));

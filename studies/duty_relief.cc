@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "sim/cost/kernel_model.h"
+#include "sim/simulate.h"
+#include "studies/internal/work_counts.h"
 
 namespace isthmus::studies {
 namespace {
 
-constexpr int kMaxRounds = 4;
+constexpr int kMaxRounds = 8;
 constexpr double kConverged = 1e-3;
 
 struct Use {
@@ -23,11 +26,11 @@ struct Use {
 };
 
 // Those that don't reach the power limit draw what memory-bound ones do.
-bool IsLight(const plan::Kernel& kernel) {
+bool IsLight(const plan::Kernel& kernel, const profiles::Profile& profile) {
   const auto* attention = std::get_if<plan::Attention>(&kernel);
-  return std::holds_alternative<plan::MemoryBound>(kernel) ||
-         (attention != nullptr && (attention->kernel == plan::AttentionKernel::kFlash1 ||
-                                   attention->kernel == plan::AttentionKernel::kFlash2));
+  if (attention == nullptr) return std::holds_alternative<plan::MemoryBound>(kernel);
+  return profile.Number(fmt::format("attention.{}.throttled", plan::ToText(attention->kernel))) ==
+         0;
 }
 
 bool IsFp8(const plan::Kernel& kernel) {
@@ -39,7 +42,7 @@ bool IsFp8(const plan::Kernel& kernel) {
 class WorkDuties {
  public:
   WorkDuties(const plan::Program& program, const profiles::Profile& profile)
-      : program_(program), model_(profile), duties_(program.works.size()) {}
+      : program_(program), profile_(profile), model_(profile), duties_(program.works.size()) {}
 
   const sim::Duty& Of(std::size_t index) {
     std::optional<sim::Duty>& duty = duties_[index];
@@ -48,7 +51,7 @@ class WorkDuties {
     for (const plan::RepeatedSegments& part : program_.works[index].parts) {
       for (const plan::Segment& segment : part.segments) {
         for (const plan::Kernel& kernel : segment.kernels) {
-          (IsLight(kernel) ? duty->memory_s : duty->tensor_s) +=
+          (IsLight(kernel, profile_) ? duty->memory_s : duty->tensor_s) +=
               part.count * model_.Time(kernel).value();
           has_fp8_ = has_fp8_ || IsFp8(kernel);
         }
@@ -61,6 +64,7 @@ class WorkDuties {
 
  private:
   const plan::Program& program_;
+  const profiles::Profile& profile_;
   sim::KernelModel model_;
   std::vector<std::optional<sim::Duty>> duties_;
   bool has_fp8_ = false;
@@ -69,17 +73,14 @@ class WorkDuties {
 // Of the rank whose kernels take longest.
 Use UseOf(const plan::Program& program, const profiles::Profile& profile) {
   WorkDuties works(program, profile);
-  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // role, table
   Use use;
-  for (std::size_t rank = 0; rank < program.role_of_rank.size(); ++rank) {
-    const auto kind = std::pair(program.role_of_rank[rank], program.table_of_rank[rank]);
-    if (!seen.insert(kind).second) continue;
+  for (const internal::WorkCounts& counts : internal::CountWorks(program)) {
     sim::Duty sum;
-    for (const plan::Op& op : program.roles[kind.first].ops) {
-      if (op.kind != plan::OpKind::kCompute && op.kind != plan::OpKind::kOptimizer) continue;
-      const sim::Duty& duty = works.Of(program.tables[kind.second].works[op.size]);
-      sum.tensor_s += duty.tensor_s / program.num_steps;
-      sum.memory_s += duty.memory_s / program.num_steps;
+    for (const auto& [work, times] : counts) {
+      const sim::Duty& duty = works.Of(work);
+      const double per_step = static_cast<double>(times) / program.num_steps;
+      sum.tensor_s += duty.tensor_s * per_step;
+      sum.memory_s += duty.memory_s * per_step;
     }
     if (sum.tensor_s + sum.memory_s > use.duty.tensor_s + use.duty.memory_s) use.duty = sum;
   }
@@ -101,6 +102,7 @@ profiles::Profile Scaled(const profiles::Profile& profile, double factor) {
     if (!key.ends_with(".ratio")) continue;
     profiles::Parameter parameter = profile.Get(key);
     parameter.value = std::min(1.0, parameter.value * factor);
+    if (parameter.strict) parameter.strict = std::min(1.0, *parameter.strict * factor);
     changes.Set(key, parameter);
   }
   return profiles::MergeProfiles(profile.name(), {profile, std::move(changes).Build()});
@@ -108,23 +110,31 @@ profiles::Profile Scaled(const profiles::Profile& profile, double factor) {
 
 }  // namespace
 
-sim::DutyRelief EstimateDutyRelief(const plan::Program& program, const profiles::Profile& profile,
-                                   double step_time_s) {
-  const Use use = UseOf(program, profile);
-  return Relief(use, step_time_s, use.ratio, sim::ReadPowerBalance(profile));
+bool HasPowerBalance(const profiles::Profile& profile) {
+  return sim::HasKernels(profile) && profile.has("clock.duty_relief.enabled");
 }
 
-profiles::Profile WithRelievedClock(const StepSimulation& simulation) {
-  const scenarios::Scenario& scenario = simulation.scenario();
-  const sim::PowerBalance balance = sim::ReadPowerBalance(scenario.profile);
-  const double full_duty = UseOf(simulation.program(), scenario.profile).ratio;
-  profiles::Profile profile = scenario.profile;
-  double ratio = full_duty;
+bool FollowsPowerBalance(const profiles::Profile& profile) {
+  return HasPowerBalance(profile) && sim::ReadPowerBalance(profile).enabled;
+}
+
+sim::DutyRelief EstimateDutyRelief(const plan::Program& program, const profiles::Profile& full_duty,
+                                   const profiles::Profile& simulated, double step_time_s) {
+  return Relief(UseOf(program, simulated), step_time_s, UseOf(program, full_duty).ratio,
+                sim::ReadPowerBalance(full_duty));
+}
+
+profiles::Profile RelievedProfile(
+    const plan::Program& program, const profiles::Profile& full_duty,
+    const std::function<double(const profiles::Profile&)>& step_time_s) {
+  const sim::PowerBalance balance = sim::ReadPowerBalance(full_duty);
+  const double full_duty_ratio = UseOf(program, full_duty).ratio;
+  profiles::Profile profile = full_duty;
+  double ratio = full_duty_ratio;
   for (int round = 0; round < kMaxRounds; ++round) {
-    const double step_time_s = simulation.StepTime(profile, scenario.cluster);
-    const Use use = UseOf(simulation.program(), profile);
-    const double next = Relief(use, step_time_s, full_duty, balance).clock_ratio;
-    profile = Scaled(scenario.profile, next / full_duty);
+    const double next =
+        Relief(UseOf(program, profile), step_time_s(profile), full_duty_ratio, balance).clock_ratio;
+    profile = Scaled(full_duty, next / full_duty_ratio);
     if (std::fabs(next - ratio) < kConverged) break;
     ratio = next;
   }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "reports/table.h"
 #include "scenarios/scenario.h"
+#include "studies/duty_relief.h"
 #include "studies/internal/cells.h"
 
 namespace isthmus::studies {
@@ -86,7 +87,6 @@ std::string MemoryText(const Explanation& explanation) {
   }
   table.AddRow({"predicted, the same counter", Number(row.predicted_memory_gib, 2)});
   const auto& memory = explanation.prediction.figures.memory;
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   if (!memory.empty()) {
     for (const auto& [category, bytes] : memory.front().categories) {
       table.AddRow({"  " + category, fmt::format("{:.2f}", static_cast<double>(bytes) / kGiB)});
@@ -113,7 +113,13 @@ Explanation ExplainRow(const ValidateOptions& options, const std::string& row_id
       scenarios::ParseScenario(*explanation.row.run.spec, options.search);
   const StepSimulation simulation(scenario);
   explanation.prediction = simulation.Predict(options.commit);
-  explanation.kernels = KernelTimes(simulation.program(), scenario.profile);
+  reports::Figures& figures = explanation.prediction.figures;
+  if (HasPowerBalance(scenario.profile)) {
+    const sim::DutyRelief relief = EstimateDutyRelief(simulation.program(), scenario.profile,
+                                                      simulation.profile(), figures.step_time_s);
+    figures.duty_relief = reports::DutyRelief{relief.clock_ratio, relief.step_time_s};
+  }
+  explanation.kernels = KernelTimes(simulation.program(), simulation.profile());
   return explanation;
 }
 
@@ -122,6 +128,10 @@ std::string RenderText(const Explanation& explanation) {
   std::string text = fmt::format("{}: {}\n  {}, {}, {}\n", row.run.row_id, row.run.model,
                                  row.run.gpu, row.run.release, row.run.layout);
   text += "\nStep time\n" + TimesText(row);
+  if (const auto& relief = explanation.prediction.figures.duty_relief) {
+    text += fmt::format("  at its power balance: clock {:.2f}, step {:.3f} s\n",
+                        relief->clock_ratio, relief->step_time_s);
+  }
   text += "\nWhere the predicted step goes, mean over ranks\n" +
           UsesText(explanation.prediction.figures);
   text += "\nThe longest kernels of the busiest rank\n" + KernelsText(explanation);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "sim/cost/kernel_model.h"
+#include "studies/internal/work_counts.h"
 
 namespace isthmus::studies {
 namespace {
@@ -55,7 +55,8 @@ struct Naming {
 
 Naming NamesOf(const plan::Gemm& gemm) {
   const bool is_fp8 = gemm.dtype == plan::DType::kFp8;
-  const char* table = !is_fp8 ? "bf16" : gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
+  const bool is_promoted = gemm.promoted_accumulation || gemm.block_scaled;
+  const char* table = !is_fp8 ? "bf16" : is_promoted ? "fp8_promoted" : "fp8";
   return {fmt::format("{} {} x {} x {}", NameOf(gemm.dtype), gemm.m, gemm.n, gemm.k),
           fmt::format("gemm.{}.peak_rate", table)};
 }
@@ -115,10 +116,6 @@ class Tally {
   std::map<std::pair<std::string, std::string>, KernelTime> times_;
 };
 
-bool HasWork(const plan::Op& op) {
-  return op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer;
-}
-
 double Sum(const std::vector<KernelTime>& times) {
   double sum = 0;
   for (const KernelTime& time : times) sum += time.seconds;
@@ -130,17 +127,9 @@ double Sum(const std::vector<KernelTime>& times) {
 std::vector<KernelTime> KernelTimes(const plan::Program& program,
                                     const profiles::Profile& profile) {
   std::vector<KernelTime> longest;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // role, table
-  for (std::size_t rank = 0; rank < program.role_of_rank.size(); ++rank) {
-    const auto kind = std::pair(program.role_of_rank[rank], program.table_of_rank[rank]);
-    if (!seen.insert(kind).second) continue;
-    std::map<std::uint32_t, std::int64_t> times_of_work;
-    const plan::SizeTable& table = program.tables[kind.second];
-    for (const plan::Op& op : program.roles[kind.first].ops) {
-      if (HasWork(op)) ++times_of_work[table.works[op.size]];
-    }
+  for (const internal::WorkCounts& counts : internal::CountWorks(program)) {
     Tally tally(profile);
-    for (const auto& [work, times] : times_of_work) tally.Add(program.works[work], times);
+    for (const auto& [work, times] : counts) tally.Add(program.works[work], times);
     std::vector<KernelTime> times = tally.Take();
     if (Sum(times) > Sum(longest)) longest = std::move(times);
   }

@@ -5,6 +5,7 @@
 #include "reports/analysis.h"
 #include "reports/forward_backward.h"
 #include "sim/simulate.h"
+#include "studies/duty_relief.h"
 #include "topology/cluster.h"
 #include "traces/tee_sink.h"
 
@@ -33,11 +34,13 @@ class StepClock final : public traces::TraceSink {
 };
 
 sim::RunFacts FactsOf(const scenarios::Scenario& scenario, const std::string& commit) {
-  return {.scenario_name = scenario.name,
-          .scenario_hash = base::HashText(scenario.hash),
-          .commit = commit,
-          .seed = scenario.seed,
-          .assumptions = scenario.assumptions};
+  sim::RunFacts facts{.scenario_name = scenario.name,
+                      .scenario_hash = base::HashText(scenario.hash),
+                      .commit = commit,
+                      .seed = scenario.seed,
+                      .assumptions = scenario.assumptions};
+  if (FollowsPowerBalance(scenario.profile)) facts.assumptions.emplace_back(kClockIsRelieved);
+  return facts;
 }
 
 void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
@@ -49,6 +52,14 @@ void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 }
 
+// Of the whole step.
+double FullStepTime(const plan::Program& program, const topology::ClusterSpec& cluster,
+                    const profiles::Profile& profile, const scenarios::Scenario& scenario) {
+  StepClock clock;
+  Run(program, cluster, profile, FactsOf(scenario, {}), clock);
+  return clock.seconds();
+}
+
 double Seconds(const reports::ForwardBackward& forward_backward) {
   return static_cast<double>(forward_backward.duration_ps().value_or(0)) * kPicosecond;
 }
@@ -56,13 +67,18 @@ double Seconds(const reports::ForwardBackward& forward_backward) {
 }  // namespace
 
 StepSimulation::StepSimulation(const scenarios::Scenario& scenario)
-    : scenario_(scenario), program_(plan::Build(scenario.job)) {}
+    : scenario_(scenario), program_(plan::Build(scenario.job)), profile_(scenario.profile) {
+  if (!FollowsPowerBalance(scenario.profile)) return;
+  profile_ = RelievedProfile(program_, scenario.profile, [&](const profiles::Profile& profile) {
+    return FullStepTime(program_, scenario.cluster, profile, scenario);
+  });
+}
 
 Prediction StepSimulation::Predict(const std::string& commit) const {
   reports::Analysis analysis;
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
-  Run(program_, scenario_.cluster, scenario_.profile, FactsOf(scenario_, commit), sink,
+  Run(program_, scenario_.cluster, profile_, FactsOf(scenario_, commit), sink,
       scenario_.job.allocator);
 
   Prediction prediction{.figures = analysis.figures()};
@@ -80,9 +96,7 @@ double StepSimulation::StepTime(const profiles::Profile& profile,
     Run(program_, cluster, profile, FactsOf(scenario_, {}), forward_backward);
     return Seconds(forward_backward);
   }
-  StepClock clock;
-  Run(program_, cluster, profile, FactsOf(scenario_, {}), clock);
-  return clock.seconds();
+  return FullStepTime(program_, cluster, profile, scenario_);
 }
 
 Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit) {

@@ -19,8 +19,9 @@ struct Prediction {
 /// A scenario's program, to be simulated as often as one likes on other machines: building it
 /// costs as much as simulating it.
 ///
-/// Ranks that do the same are folded, the network is `nccl`. Thread-safe: const only. Lifetime: the
-/// scenario must outlive it.
+/// Ranks that do the same are folded, the network is `nccl`. Where the scenario's profile asks for
+/// it, the clock follows the step's power balance, found by simulating a few times. Thread-safe:
+/// const only. Lifetime: the scenario must outlive it.
 class StepSimulation {
  public:
   explicit StepSimulation(const scenarios::Scenario& scenario);
@@ -35,11 +36,18 @@ class StepSimulation {
 
   const scenarios::Scenario& scenario() const { return scenario_; }
   const plan::Program& program() const { return program_; }
+  /// The scenario's, its clock raised to the step's power balance where it asks for that.
+  const profiles::Profile& profile() const { return profile_; }
 
  private:
   const scenarios::Scenario& scenario_;
   plan::Program program_;
+  profiles::Profile profile_;
 };
+
+/// Stated among the assumptions of a run whose profile follows the power balance.
+inline constexpr const char* kClockIsRelieved =
+    "profile: clock raised to the step's power balance (clock.duty_relief)";
 
 /// Builds the scenario's program and simulates one step.
 Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit);

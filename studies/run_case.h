@@ -11,6 +11,8 @@
 
 namespace isthmus::studies {
 
+inline constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;  ///< bytes
+
 /// What a published memory figure counts.
 enum class MemoryCounter : std::uint8_t {
   kAllocated,  ///< tensors and workspace

@@ -9,8 +9,6 @@ namespace {
 
 using namespace internal;
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
 void Measure(const RunsRow& row, RunsKind kind, RunCase& run) {
   const std::string& metric = row.text("mem_metric");
   const bool is_memory = kind == RunsKind::kMemoryPoints;

@@ -167,6 +167,11 @@ std::string RenderJson(const Explanation& explanation) {
   for (const reports::ExposedComm& exposed : figures.exposed) {
     json["exposed"][exposed.kind] = exposed.seconds;
   }
+  json["duty_relief"] = nullptr;
+  if (figures.duty_relief) {
+    json["duty_relief"] = {{"clock_ratio", figures.duty_relief->clock_ratio},
+                           {"step_time_s", figures.duty_relief->step_time_s}};
+  }
   json["kernels"] = Json::array();
   for (const KernelTime& time : explanation.kernels) {
     json["kernels"].push_back({{"segment", time.segment},

@@ -13,8 +13,6 @@
 namespace isthmus::studies::internal {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
 std::int64_t BytesBy(MemoryCounter counter, std::int64_t allocated, std::int64_t reserved,
                      std::int64_t device) {
   switch (counter) {
@@ -179,7 +177,7 @@ class RowPrediction {
 
   void TakeStrict(const StepSimulation& simulation) {
     const scenarios::Scenario& scenario = simulation.scenario();
-    const double time = simulation.StepTime(scenario.profile.Strict(), scenario.cluster);
+    const double time = simulation.StepTime(simulation.profile().Strict(), scenario.cluster);
     result_.strict_step_time_s = time * scale_;
     result_.strict_full_step_time_s = time / base_s_ * *result_.predicted_full_step_time_s;
   }

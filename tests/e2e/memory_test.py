@@ -47,6 +47,11 @@ class MemoryTest(isthmus_cli.CliTest):
             for key in ("step_time_s", "mfu", "tokens_per_s", "shares", "band"):
                 self.assertIsNone(answer[key], key)
             self.assertTrue(any("no kernels" in line for line in answer["assumptions"]))
+            banded = run("simulate", path, "--json", "--band")
+            self.assert_ends(banded, 0)
+            self.assertIsNone(json.loads(banded.stdout)["band"])
+            self.assertTrue(any("no band" in line
+                                for line in json.loads(banded.stdout)["assumptions"]))
             for memory in answer["memory"]:
                 self.assertGreater(memory["allocated_bytes"], 10 * 2**30)
                 # reserved = allocated * 1.01 + 0.6 GiB; the device adds context and NCCL.

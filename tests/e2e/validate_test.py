@@ -112,6 +112,11 @@ class ValidateTest(isthmus_cli.CliTest):
         answer = self.json_of(TRAINING, "--explain", "T1192")
         self.assertAlmostEqual(sum(answer["uses"].values()), 1)
         self.assertGreater(answer["kernels"][0]["seconds"], answer["kernels"][1]["seconds"])
+        self.assertGreater(answer["duty_relief"]["clock_ratio"], 0.8)
+        self.assertIn("at its power balance: clock 0.", result.stdout)
+        both = run("validate", TRAINING, "--explain", "T1192", "--out", self.folder / "no")
+        self.assert_user_error(both, "--out with --explain", "leave out --out")
+        self.assertFalse((self.folder / "no").exists())
         self.assert_user_error(run("validate", TRAINING, "--explain", "T9999"), "T9999", "no given")
         self.assert_user_error(run("validate", TRAINING, "--explain", "T0454"), "FSDP")
 

@@ -78,6 +78,15 @@ TEST(JsonTest, HasTheKeysOfTheContract) {
   EXPECT_EQ(json.at("assumptions").at(0), "gradients are reduced in fp32");
 }
 
+TEST(JsonTest, WithoutTimesNothingIsExposed) {
+  Figures figures = Example();
+  figures.has_times = false;
+  const auto boundary = nlohmann::json::parse(RenderJson(figures)).at("boundaries").at(0);
+  EXPECT_TRUE(boundary.at("exposed_s").is_null());
+  EXPECT_TRUE(boundary.at("worst_exposed_s").is_null());
+  EXPECT_EQ(boundary.at("bytes_forward"), 64);
+}
+
 TEST(JsonTest, CostAndBandAppearOnlyWhenThere) {
   Figures figures = Example();
   figures.cost = EngineCost{0.25, 1024};

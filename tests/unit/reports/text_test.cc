@@ -104,6 +104,22 @@ TEST(TextTest, ColoursOnlyWhenAskedAndThenNothingElseChanges) {
   EXPECT_EQ(colored, RenderText(Example()));
 }
 
+TEST(TextTest, WhatThePowerBalanceGivesStandsUnderTheHeadline) {
+  Figures figures;
+  EXPECT_EQ(RenderText(figures, {}).find("power balance"), std::string::npos);
+  figures.duty_relief = DutyRelief{.clock_ratio = 0.84, .step_time_s = 2.82};
+  EXPECT_NE(RenderText(figures, {}).find("at its power balance: clock 0.84, step 2.82 s"),
+            std::string::npos);
+}
+
+TEST(TextTest, BoundariesOfARunWithoutTimesHaveNoExposedTime) {
+  Figures figures;
+  figures.boundaries = {{.from = "vision", .to = "llm", .kind = "colocated equal"}};
+  EXPECT_NE(RenderText(figures, {}).find(" 0 s"), std::string::npos);
+  figures.has_times = false;
+  EXPECT_EQ(RenderText(figures, {}).find(" 0 s"), std::string::npos);
+}
+
 TEST(TextTest, EmptyFiguresStillGiveAReport) {
   EXPECT_NE(RenderText(Figures{}).find("step time"), std::string::npos);
 }

@@ -79,4 +79,11 @@ struct Job {
   std::int64_t num_microbatches() const;
 };
 
+/// Whether the first and the last of `num_stages` virtual stages, which have embedding and head
+/// besides, have a layer less than the others where no layers are given: where two layers more
+/// would divide (modelling_runs §5: 126 = 8·16 − 2).
+constexpr bool HasShortEnds(std::int64_t num_layers, std::int64_t num_stages) {
+  return num_layers % num_stages != 0 && (num_layers + 2) % num_stages == 0;
+}
+
 }  // namespace isthmus::plan

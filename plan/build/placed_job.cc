@@ -15,11 +15,9 @@ const Module& ModuleOf(const Job& job, int module) {
   return job.modules[static_cast<std::size_t>(module)];
 }
 
-/// First layer of every virtual stage, then the end. Where two layers more would divide, the ends,
-/// which have embedding and head besides, have a layer less (modelling_runs §5: 126 = 8·16 − 2).
+/// First layer of every virtual stage, then the end.
 std::vector<int> SplitLayers(int num_layers, int num_stages, const std::vector<int>& given) {
-  const bool short_ends =
-      num_stages > 1 && num_layers % num_stages != 0 && (num_layers + 2) % num_stages == 0;
+  const bool short_ends = HasShortEnds(num_layers, num_stages);
   std::vector<int> first{0};
   for (int stage = 0; stage < num_stages; ++stage) {
     int even = num_layers / num_stages + (stage < num_layers % num_stages ? 1 : 0);

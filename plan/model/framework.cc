@@ -79,7 +79,7 @@ FrameworkRelease TransformerEngine(std::string_view name, std::string_view summa
 // Recipes written for the configuration of NeMo 2.
 FrameworkRelease DeferringRecipe(std::string_view name, std::string_view summary) {
   FrameworkRelease release = TransformerEngine(name, summary, true, true);
-  release.defaults.defer_embedding_wgrad = 50;
+  release.defaults.defer_embedding_wgrad = kRecipeDeferral;
   release.reasons = kDeferringRecipeReasons;
   return release;
 }

@@ -28,6 +28,9 @@ struct DefaultReason {
   DefaultMark mark = DefaultMark::kSoftware;
 };
 
+/// Limit of `defer_embedding_wgrad` in the public recipes of 405B, microbatches.
+inline constexpr int kRecipeDeferral = 50;
+
 /// What a scenario's keys are when the file doesn't state them.
 struct FrameworkDefaults {
   /// The first that the GPU has kernels of.

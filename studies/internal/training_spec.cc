@@ -13,8 +13,6 @@
 namespace isthmus::studies::internal {
 namespace {
 
-constexpr int kUsualDeferral = 50;  // of NVIDIA's recipes for 405B
-
 // "defer_embedding_wgrad(22)", or the switch alone, on or off.
 struct Deferral {
   bool is_on = false;
@@ -103,8 +101,11 @@ void TrainingSpec::FillDeferral() {
   int& deferred = spec_.schedule.defer_embedding_wgrad;
   if (stated) {
     if (!stated->is_on) return;
-    deferred = stated->limit.value_or(kUsualDeferral);
-    if (!stated->limit) Assume("embedding gradients of {} microbatches wait", kUsualDeferral);
+    deferred = stated->limit.value_or(plan::kRecipeDeferral);
+    if (!stated->limit) {
+      Assume("embedding gradients of {} microbatches wait: the recipes' limit",
+             plan::kRecipeDeferral);
+    }
     return;
   }
   deferred = release_.framework->defaults.defer_embedding_wgrad;
@@ -129,7 +130,7 @@ void TrainingSpec::FillLayout() {
   layout.dp = row_.integer("DP");
   const std::int64_t num_layers = llm().model.num_layers;
   const std::int64_t stages = layout.pp * layout.vpp;
-  const bool has_short_ends = num_layers % stages != 0 && (num_layers + 2) % stages == 0;
+  const bool has_short_ends = plan::HasShortEnds(num_layers, stages);
   if (has_short_ends) {
     Assume("the first and the last stage have a layer less: the layers divide no other way");
   }
@@ -177,10 +178,13 @@ void TrainingSpec::FillPacking(scenarios::WorkloadSpec& workload) {
     return;
   }
   workload.document_tokens = kPackedDocument;
-  Assume("sequences packed of documents of {} tokens: vendor recipes fine-tune on SQuAD, packed",
-         kPackedDocument);
-  open_.push_back({"samples that fill the sequence", AlternativeUse::kOpen,
-                   [](scenarios::ScenarioSpec& spec) { spec.workload.document_tokens.reset(); }});
+  Assume(
+      "sequences packed of documents of {} tokens: vendor recipes fine-tune on SQuAD, packed "
+      "(chosen_after_seeing_runs)",
+      kPackedDocument);
+  const auto fill = [](scenarios::ScenarioSpec& spec) { spec.workload.document_tokens.reset(); };
+  open_.push_back({"samples that fill the sequence", AlternativeUse::kOpen, fill});
+  Unless(fill);
 }
 
 void TrainingSpec::FillMicrobatch(scenarios::WorkloadSpec& workload) {

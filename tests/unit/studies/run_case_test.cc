@@ -14,6 +14,7 @@
 namespace isthmus::studies {
 namespace {
 
+using testing::AllOf;
 using testing::AnyOf;
 using testing::Contains;
 using testing::ElementsAre;
@@ -88,6 +89,17 @@ TEST(TrainingCaseTest, AnAttentionChosenAfterSeeingRunsIsNotInTheStrictVariant) 
   EXPECT_EQ(Module(run, "llm").settings.attention, plan::AttentionKernel::kFlash2);
   ASSERT_TRUE(run.strict_spec);
   EXPECT_EQ(run.strict_spec->modules[0].settings.attention, plan::AttentionKernel::kCudnn);
+}
+
+TEST(TrainingCaseTest, PackingOfFineTuningIsMarkedAndNotInTheStrictVariant) {
+  const auto cases = CasesOf("accuracy_gate.csv");
+  const RunCase& run = cases.at("T0050");  // Megatron-Bridge, SFT of sequences of 4096 tokens
+  EXPECT_EQ(run.spec->workload.document_tokens, 256);
+  EXPECT_THAT(run.spec->assumptions,
+              Contains(AllOf(StartsWith("sequences packed of documents of 256 tokens"),
+                             HasSubstr("(chosen_after_seeing_runs)"))));
+  ASSERT_TRUE(run.strict_spec);
+  EXPECT_FALSE(run.strict_spec->workload.document_tokens);
 }
 
 TEST(TrainingCaseTest, RowsOfOneRecipeDifferInGpusAndBatchOnly) {
@@ -182,6 +194,27 @@ TEST(PaperCaseTest, EveryRowOfTheThreeTablesBecomesAScenario) {
     EXPECT_TRUE(run.measured_memory_gib) << id;
     EXPECT_THAT(run.table, AnyOf("A2", "A3", "A4"));
   }
+}
+
+TEST(PaperCaseTest, TheStrictVariantIsWithoutWhatStepTimesDecided) {
+  const RunCase& run = Paper().at("A3.8.H");  // 128K: recomputed encoder, cp in the LLM
+  ASSERT_TRUE(run.strict_spec);
+  const scenarios::ScenarioSpec& strict = *run.strict_spec;
+  EXPECT_EQ(run.spec->framework->name, "megatron-core-library");
+  EXPECT_EQ(strict.framework->name, "megatron-core");
+  EXPECT_EQ(Module(run, "vision").settings.backward, plan::BackwardMode::kAbsent);
+  EXPECT_EQ(strict.modules[0].settings.backward, plan::BackwardMode::kReal);
+  EXPECT_EQ(strict.modules[0].settings.recompute, plan::Recompute::kFull);
+  EXPECT_EQ(Module(run, "llm").settings.cp_attention, plan::CpAttention::kVariableLength);
+  EXPECT_EQ(strict.modules[1].settings.cp_attention, plan::CpAttention::kFixedLength);
+  const auto marked = [](const scenarios::ScenarioSpec& spec) {
+    return std::ranges::count_if(spec.assumptions, [](const std::string& text) {
+      return text.find("(chosen_after_seeing_runs)") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(marked(*run.spec), 3);
+  EXPECT_EQ(marked(strict), 0);
+  EXPECT_NO_THROW(scenarios::ParseScenario(strict));
 }
 
 TEST(PaperCaseTest, HomogeneousRowsInheritTheLayout) {

@@ -43,7 +43,7 @@ struct RankShape {
   std::int64_t heads() const { return query / transformer->head_dim; }
   std::int64_t kv_heads() const { return kv / transformer->head_dim; }
   /// Bytes that a table states for 2-byte activations, at this module's width.
-  std::int64_t Widen(std::int64_t bytes) const { return bytes / 2 * element_bytes; }
+  std::int64_t Widen(std::int64_t bytes) const { return bytes * element_bytes / 2; }
   bool encoder_side_projector() const { return !decoder; }
 };
 

@@ -391,5 +391,18 @@ TEST(LayersTest, NoTokensNoWork) {
   EXPECT_EQ(ContextBytes(shape).value(), 0);
 }
 
+// 27 B of each of the 4,096 + 1,024 elements of q and k, an odd figure that a half of it loses.
+TEST(LayersTest, EagerRotaryBackwardCountsEveryByte) {
+  Module llama = Llama8b(TpOverlap::kNone, false);
+  llama.settings = DefaultSettings(*FindRelease("nanotron"));
+  const auto rotary_bytes = [&] {
+    const Work work = DescribeWork(Layers(llama, 1), Action::kBackward);
+    return std::get<MemoryBound>(Named(work, "rotary backward").kernels.front()).bytes.value();
+  };
+  EXPECT_EQ(rotary_bytes(), kTokens * 5120 * 27);
+  llama.settings.precision = DType::kFp32;
+  EXPECT_EQ(rotary_bytes(), kTokens * 5120 * 54);
+}
+
 }  // namespace
 }  // namespace isthmus::plan

@@ -12,7 +12,10 @@ namespace {
 double KernelSeconds(const Kernel& kernel, const DeviceRates& rates) {
   if (const auto* moved = std::get_if<MemoryBound>(&kernel))
     return static_cast<double>(moved->bytes.value()) / rates.memory;
-  if (const auto* gemm = std::get_if<Gemm>(&kernel)) return FlopsOf(*gemm).value() / rates.products;
+  if (const auto* gemm = std::get_if<Gemm>(&kernel)) {
+    const bool is_fp8 = gemm->dtype == DType::kFp8;
+    return FlopsOf(*gemm).value() / (is_fp8 ? rates.products_fp8 : rates.products_16bit);
+  }
   return FlopsOf(std::get<Attention>(kernel)).value() / rates.attention;
 }
 
@@ -21,7 +24,7 @@ double CollectiveSeconds(const InnerCollective& collective, const BlockShape& sh
   const double bytes = static_cast<double>(collective.bytes.value());
   if (collective.kind == CollectiveKind::kRingExchange)
     return bytes * collective.steps / rates.link;
-  const double ranks = shape.tp;
+  const double ranks = collective.axes == kCp ? shape.cp : shape.tp;
   const double rounds = collective.kind == CollectiveKind::kAllReduce ? 2 : 1;
   return rounds * bytes * (ranks - 1) / ranks / rates.link;
 }
@@ -69,7 +72,7 @@ PipelineLoad LoadOf(const Job& job, int module, const DeviceRates& rates) {
                    .tp = here.layout->tp,
                    .cp = here.layout->cp,
                    .tokens = samples * job.workload.sequence_length / here.layout->cp,
-                   .span = job.workload.sequence_length};
+                   .span = here.span_tokens > 0 ? here.span_tokens : job.workload.sequence_length};
   const double layer = BlockSeconds(shape, rates);
   shape.block = {.stem = true};
   load.first_extra = BlockSeconds(shape, rates) / layer;

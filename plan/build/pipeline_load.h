@@ -7,10 +7,11 @@ namespace isthmus::plan {
 
 /// What a device sustains, roughly: enough to weigh stages against each other.
 struct DeviceRates {
-  double products = 0;   // FLOP/s of matrix products
-  double attention = 0;  // FLOP/s of the attention core
-  double memory = 0;     // B/s
-  double link = 0;       // B/s between the ranks of a tp or cp group
+  double products_16bit = 0;  // FLOP/s of matrix products
+  double products_fp8 = 0;    // FLOP/s
+  double attention = 0;       // FLOP/s of the attention core
+  double memory = 0;          // B/s
+  double link = 0;            // B/s between the ranks of a tp or cp group
 };
 
 /// The load of a module's pipeline as the layer split sees it: the time of one microbatch by a

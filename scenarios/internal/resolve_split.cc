@@ -16,15 +16,18 @@ double ValueOr(const profiles::Profile& profile, std::string_view key, std::stri
 
 // Sustained where the profile knows it, else as the data sheet has it; without either a device of
 // the usual balance. Attention counts at the rate of its backward, which is most of it.
+// One chip has one clock: a module of fp8 products runs all of its kernels at theirs.
 plan::DeviceRates RatesOf(const profiles::Profile& profile, const plan::ModuleSettings& settings) {
-  const double clock = ValueOr(profile, "clock.bf16.ratio", "1", 1);
+  const bool is_fp8 = settings.precision == plan::DType::kFp8;
+  const double clock = ValueOr(profile, is_fp8 ? "clock.fp8.ratio" : "clock.bf16.ratio", "1", 1);
   const double sheet = ValueOr(profile, "device.peak_rate.bf16", "FLOP/s", 1e15);
+  const double sheet_fp8 = ValueOr(profile, "device.peak_rate.fp8", "FLOP/s", 2 * sheet);
   const double products = ValueOr(profile, "gemm.bf16.peak_rate", "FLOP/s", sheet);
-  const std::string attention =
-      fmt::format("attention.{}.backward.causal.rate", plan::ToText(settings.attention));
+  const std::string core = fmt::format("attention.{}", plan::ToText(settings.attention));
   const double link = ValueOr(profile, "device.nvlink_bandwidth", "B/s", 450e9);
-  return {.products = products * clock,
-          .attention = ValueOr(profile, attention, "FLOP/s", products) * clock,
+  return {.products_16bit = products * clock,
+          .products_fp8 = ValueOr(profile, "gemm.fp8.peak_rate", "FLOP/s", sheet_fp8) * clock,
+          .attention = ValueOr(profile, core + ".backward.causal.rate", "FLOP/s", products) * clock,
           .memory = ValueOr(profile, "device.memory_bandwidth", "B/s", 3.3e12) *
                     ValueOr(profile, "memory.elementwise.efficiency", "1", 1),
           .link = ValueOr(profile, "collective.node.all_gather.8.bandwidth", "B/s", link)};

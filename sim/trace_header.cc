@@ -240,7 +240,8 @@ traces::Header DescribeProgram(const plan::Program& program, const topology::Clu
   header.tokens_per_step = program.workload.global_batch * program.workload.sequence_length;
   header.samples_per_step = program.workload.global_batch;
   header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
-  header.island_flops_limit = profile.Value("island.flops_limit", "FLOP/s");
+  header.island_flops_limit =
+      profile.Number("island.max_peak_share") * profile.Value("device.peak_rate.bf16", "FLOP/s");
   header.assumptions = facts.assumptions;
   AddModules(program, header);
   AddBoundaries(program, header);

@@ -29,10 +29,10 @@ void ForwardBackward::OnEvents(std::span<const traces::Event> events) {
     if (event.inner != 0) continue;
     const Bound bound = bounds_[role_of_class_[event.rank_class]][event.op];
     if (bound == Bound::kNone) continue;
-    if (bound == Bound::kStarts && event.start_ps < start_ps_.value_or(event.start_ps + 1)) {
-      start_ps_ = event.start_ps;
-      first_class_ = event.rank_class;
-      first_op_ = event.op;
+    if (bound == Bound::kStarts) {
+      const FirstForward here{event.op, event.start_ps};
+      FirstForward& first = first_forwards_.try_emplace(event.rank_class, here).first->second;
+      if (here.start_ps < first.start_ps) first = here;
     }
     // A forward ends the interval too: a frozen module has nothing after it.
     end_ps_ = std::max(end_ps_.value_or(event.end_ps), event.end_ps);
@@ -40,16 +40,22 @@ void ForwardBackward::OnEvents(std::span<const traces::Event> events) {
 }
 
 void ForwardBackward::OnTrailer(const traces::Trailer& trailer) {
-  if (!start_ps_) return;
   for (const traces::ImposedWait& wait : trailer.waits) {
-    const bool is_its = !wait.straggler && wait.rank_class == first_class_ && wait.op == first_op_;
-    if (is_its && wait.end_ps == *start_ps_) start_ps_ = std::min(*start_ps_, wait.start_ps);
+    const auto at = first_forwards_.find(wait.rank_class);
+    if (wait.straggler || at == first_forwards_.end()) continue;
+    FirstForward& first = at->second;
+    const bool is_its = wait.op == first.op && wait.end_ps == first.start_ps;
+    if (is_its) first.start_ps = std::min(first.start_ps, wait.start_ps);
   }
 }
 
 std::optional<std::int64_t> ForwardBackward::duration_ps() const {
-  if (!start_ps_) return std::nullopt;
-  return *end_ps_ - *start_ps_;
+  if (first_forwards_.empty()) return std::nullopt;
+  std::int64_t start_ps = first_forwards_.begin()->second.start_ps;
+  for (const auto& [rank_class, first] : first_forwards_) {
+    start_ps = std::min(start_ps, first.start_ps);
+  }
+  return *end_ps_ - start_ps;
 }
 
 }  // namespace isthmus::reports

@@ -79,5 +79,18 @@ TEST(ForwardBackwardTest, TheHostsWaitInFrontOfTheFirstForwardCounts) {
   EXPECT_EQ(sink.duration_ps(), 50);
 }
 
+// Rank 1's op starts later, at 22, but its host began first, at 5: from there to 62.
+TEST(ForwardBackwardTest, TheHostThatBeginsFirstCounts) {
+  ForwardBackward sink;
+  sink.OnHeader(StepOfSixOps(1));
+  sink.OnEvents(
+      std::vector<Event>{At(0, 1, 18, 30), At(0, 2, 30, 60), At(1, 1, 22, 32), At(1, 2, 32, 62)});
+  traces::Trailer trailer;
+  trailer.waits = {{.rank_class = 0, .op = 1, .start_ps = 10, .end_ps = 18, .straggler = false},
+                   {.rank_class = 1, .op = 1, .start_ps = 5, .end_ps = 22, .straggler = false}};
+  sink.OnTrailer(trailer);
+  EXPECT_EQ(sink.duration_ps(), 57);
+}
+
 }  // namespace
 }  // namespace isthmus::reports

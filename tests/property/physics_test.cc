@@ -52,6 +52,7 @@ plan::Gemm RandomGemm(base::RandomStream& random, bool has_fp8) {
     gemm.promoted_accumulation = random.Chance(0.5);
     gemm.block_scaled = random.Chance(0.3);
   }
+  gemm.in_fp8_run = has_fp8 && random.Chance(0.3);
   return gemm;
 }
 
@@ -63,22 +64,30 @@ plan::Attention RandomAttention(base::RandomStream& random, bool has_cudnn) {
   attention.kv_len = random.Chance(0.7) ? attention.query_len : Dimension(random, 16);
   attention.heads = random.UniformInt(1, 64);
   attention.kv_heads = 1;
-  attention.head_dim = random.UniformInt(16, 128);
+  attention.head_dim = random.UniformInt(16, 256);
   attention.causal = random.Chance(0.5);
   attention.backward = random.Chance(0.5);
+  attention.in_fp8_run = has_cudnn && random.Chance(0.3);  // as GPUs with cuDNN's have fp8
+  attention.variable_length = random.Chance(0.3);
   constexpr AttentionKernel kAll[] = {AttentionKernel::kUnfused, AttentionKernel::kFlash2,
                                       AttentionKernel::kFlash1, AttentionKernel::kCudnn,
                                       AttentionKernel::kFlash3};
   attention.kernel = kAll[random.UniformInt(0, has_cudnn ? 4 : 2)];
+  // flash1, and anything on Ampere, was measured up to heads of 128.
+  if (!has_cudnn || attention.kernel == AttentionKernel::kFlash1) {
+    attention.head_dim = std::min<std::int64_t>(attention.head_dim, 128);
+  }
   return attention;
 }
+
+constexpr auto kLastClass = static_cast<int>(plan::MemoryClass::kHeadNormBackward);
 
 plan::Kernel RandomKernel(base::RandomStream& random, const std::string& gpu) {
   const bool is_hopper = gpu != "a100-sxm";
   const std::int64_t kind = random.UniformInt(0, 2);
   if (kind == 0) return RandomGemm(random, is_hopper);
   if (kind == 1) return RandomAttention(random, is_hopper);
-  return plan::MemoryBound{static_cast<plan::MemoryClass>(random.UniformInt(0, 5)),
+  return plan::MemoryBound{static_cast<plan::MemoryClass>(random.UniformInt(0, kLastClass)),
                            base::Bytes(Dimension(random, 36)),
                            static_cast<int>(random.UniformInt(1, 5))};
 }
@@ -239,9 +248,11 @@ class Step {
     const sim::NcclModel collectives(profile);
     const sim::SegmentModel segments(profile, kernels, collectives);
     const topology::Cluster cluster(spec);
-    const sim::Lowered lowered = sim::Lower(
-        program_, cluster, {.segments = &segments, .collectives = &collectives}, /*fold=*/true);
-    const sim::EngineOptions options{.straggler_share = 0.0131, .step_overhead_ps = 15'000'000};
+    const sim::CostModels models{.segments = &segments, .collectives = &collectives};
+    const sim::Lowered lowered = sim::Lower(program_, cluster, models, /*fold=*/true);
+    const sim::EngineOptions options{.straggler_share = 0.0131,
+                                     .sync_contention = segments.gradient_sync_share(),
+                                     .step_overhead_ps = 15'000'000};
     const sim::EngineResult result = sim::Engine(lowered, options, nullptr).Run();
     EXPECT_FALSE(result.deadlock);
     return result.end_ps;

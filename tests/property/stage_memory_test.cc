@@ -48,7 +48,8 @@ void RandomSettings(Random& random, plan::Module& llm) {
       Any(random, std::array{plan::AttentionKernel::kFlash2, plan::AttentionKernel::kUnfused});
   settings.loss = static_cast<plan::LossKernel>(random.UniformInt(0, 6));
   settings.context_parallel =
-      Any(random, std::array{plan::ContextParallel::kRing, plan::ContextParallel::kAllToAll});
+      Any(random, std::array{plan::ContextParallel::kRing, plan::ContextParallel::kAllToAll,
+                             plan::ContextParallel::kAllGather});
   if (random.Chance(0.5)) llm.transformer.hidden_dropout = 0.1;
 }
 
@@ -76,6 +77,7 @@ plan::Job RandomUniformJob(std::uint64_t seed) {
   job.workload = {.sequence_length = 512,
                   .global_batch = microbatches * samples * layout.dp,
                   .microbatch_size = samples};
+  if (random.Chance(0.3)) job.schedule.protocol = plan::MessageProtocol::kShapeThenPayload;
   job.schedule.block_layers = random.Chance(0.3) ? 1 : 0;
   job.optimizer.overlap_grad_reduce = random.Chance(0.5);
   job.optimizer.overlap_param_gather = random.Chance(0.5);
@@ -121,10 +123,22 @@ TEST(StageMemoryTest, EqualsTheLedgerToTheByte) {
   for (const char* phase : {"turn", "loss", "recompute"}) EXPECT_TRUE(phases.contains(phase));
 }
 
-// A job with a frozen module or an encoder is not covered, and says so.
+// A frozen module, an absent backward, deferred gradients of the head and an encoder are not
+// covered, and it says so.
 TEST(StageMemoryTest, CoversOneTrainedModule) {
-  plan::Job job = RandomUniformJob(1);
+  const plan::Job covered = RandomUniformJob(1);
+  EXPECT_TRUE(PredictStageMemory(covered, {}));
+  plan::Job job = covered;
   job.modules.front().settings.frozen = true;
+  EXPECT_FALSE(PredictStageMemory(job, {}));
+  job = covered;
+  job.modules.front().settings.backward = plan::BackwardMode::kAbsent;
+  EXPECT_FALSE(PredictStageMemory(job, {}));
+  job = covered;
+  job.schedule.defer_embedding_wgrad = 2;
+  EXPECT_FALSE(PredictStageMemory(job, {}));
+  job = covered;
+  job.modules.push_back(tests::Encoder("vision", 2, 256, 4));
   EXPECT_FALSE(PredictStageMemory(job, {}));
 }
 

@@ -20,6 +20,12 @@ bool ModuleEmitter::WaitsForDeferred(std::size_t bucket) const {
   });
 }
 
+ValueId ModuleEmitter::AddLogitGradient(const BlockShape& shape, const Turn& turn) {
+  const SizeId size = writer_.Size(Key(kSlotLogitGradients), LogitGradientBytes(shape));
+  return writer_.AddValue(
+      ActivationStorage(ValueKind::kGradient, MemoryCategory::kLogits, turn, size));
+}
+
 std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& block,
                                        const Turn& turn, std::size_t index,
                                        std::vector<ValueId> consumed,
@@ -33,9 +39,9 @@ std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& bl
   consumed.insert(consumed.end(), deferred.saved.begin(), deferred.saved.end());
   const std::vector<ValueId> parameters = Parameters(turn, block.parameters);
   consumed.insert(consumed.end(), parameters.begin(), parameters.end());
-  const SizeId size = writer_.Size(Key(kSlotLogitGradients), LogitGradientBytes(shape));
-  deferred.saved.push_back(writer_.AddValue(
-      ActivationStorage(ValueKind::kGradient, MemoryCategory::kLogits, turn, size)));
+  const ValueId buffer = *context_of(turn).logit_gradient;
+  consumed.push_back(buffer);
+  deferred.saved.push_back(writer_.NextVersion(buffer));
   produced.push_back(deferred.saved.back());
   Op op = ComputeOp(state, shape, Action::kBackwardInput, turn, index);
   op.size = writer_.WorkSlot(Key(kSlotBackwardInput),

@@ -156,7 +156,14 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, const Turn& turn,
         ActivationStorage(kind, MemoryCategory::kActivations, turn, writer_.Size(key, bytes))));
     produced.push_back(saved.back());
     if (!backward.block.head) continue;
-    const SizeId logits = writer_.Size(Key(kSlotLogits), LogitBytes(shape));
+    const bool defers = Defers(backward, turn);
+    if (defers) {
+      context.logit_gradient = AddLogitGradient(shape, turn);
+      produced.push_back(*context.logit_gradient);
+    }
+    const base::Bytes apart = defers ? LogitGradientBytes(shape) : base::Bytes(0);
+    const SizeId logits = writer_.Size(Key(kSlotLogits, 0, defers ? 1 : 0),
+                                       base::Bytes(LogitBytes(shape).value() - apart.value()));
     context.logits = writer_.AddValue(
         ActivationStorage(ValueKind::kContext, MemoryCategory::kLogits, turn, logits));
     produced.push_back(*context.logits);

@@ -89,7 +89,10 @@ class ModuleEmitter {
  private:
   struct MicrobatchContext {
     std::vector<std::vector<ValueId>> saved;  // by backward block: context, or checkpoint
-    std::optional<ValueId> logits;
+    std::optional<ValueId> logits;            // without logit_gradient
+    /// The part of the loss's buffers that ends as the gradient of the logits, where it outlives
+    /// the others because the head's weight gradient is put off.
+    std::optional<ValueId> logit_gradient;
   };
 
   struct Chunk {
@@ -127,6 +130,7 @@ class ModuleEmitter {
   // deferred_head.cc
   bool Defers(const BackwardBlock& block, const Turn& turn) const;
   bool WaitsForDeferred(std::size_t bucket) const;
+  ValueId AddLogitGradient(const BlockShape& shape, const Turn& turn);
   /// The head's backward without its weight gradient, which FinishDeferred() computes.
   std::uint32_t DeferHead(StepState& state, const BackwardBlock& block, const Turn& turn,
                           std::size_t index, std::vector<ValueId> consumed,

@@ -9,7 +9,7 @@ namespace isthmus::plan {
 struct PipelineLoad {
   int num_layers = 0;
   int num_stages = 1;
-  double first_extra = 0;  ///< encoders that run on the first stage
+  double first_extra = 0;  ///< embedding, and encoders that run on the first stage
   double last_extra = 0;   ///< head and loss on the last stage
 };
 

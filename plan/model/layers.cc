@@ -113,11 +113,6 @@ base::Bytes CheckpointBytes(const BlockShape& shape) {
                      EndsContext(shape, rank));
 }
 
-base::Bytes RecomputedContextBytes(const BlockShape& shape) {
-  if (internal::RecomputedLayers(shape) == 0) return base::Bytes(0);
-  return base::Bytes(internal::LayerContextBytes(internal::ShapeOnRank(shape), true));
-}
-
 base::Bytes ActivationBytes(const BlockShape& shape) {
   const RankShape rank = internal::ShapeOnRank(shape);
   if (shape.block.projector && rank.encoder_side_projector()) {

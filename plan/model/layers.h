@@ -64,9 +64,6 @@ base::Bytes ContextBytes(const BlockShape& shape);
 /// Bytes a forward keeps instead when the module is fully recomputed: the inputs of the recomputed
 /// layers, and the context of everything else in the block.
 base::Bytes CheckpointBytes(const BlockShape& shape);
-/// Bytes that a recompute holds at a time: layers are rebuilt one by one right before their
-/// backward, so the context of ONE layer, whatever the size of the block. 0 without recompute.
-base::Bytes RecomputedContextBytes(const BlockShape& shape);
 /// Bytes of the activation a block hands to the next one (hidden·tokens/tp under sequence
 /// parallelism); behind an encoder-side projector the whole boundary tensor.
 base::Bytes ActivationBytes(const BlockShape& shape);

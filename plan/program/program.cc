@@ -108,7 +108,7 @@ std::uint64_t HashRole(const Role& role) {
     hash.Add(storage.persistent)
         .Add(std::uint32_t{storage.module})
         .Add(std::uint32_t{storage.chunk});
-    hash.Add(storage.microbatch).Add(storage.bucket).Add(storage.size).Add(storage.pins);
+    hash.Add(storage.microbatch).Add(storage.bucket).Add(storage.size);
   }
   return hash.digest();
 }

@@ -51,8 +51,6 @@ struct Storage {
   std::int32_t microbatch = -1;  // first microbatch; -1: of the whole step
   std::int32_t bucket = -1;      // gradient buckets
   SizeId size = kNone32;         // bytes, in the rank's size table
-  /// Another storage that stays alive as long as this one (a view of it), or kNone32.
-  StorageId pins = kNone32;
 };
 
 /// One version of a storage. Accumulation consumes version k and produces k + 1.

@@ -30,8 +30,9 @@ struct DutyRelief {
 
 /// The sustained clock of a step that doesn't keep the tensor cores busy all the time.
 ///
-///     T_t·(r0/r)·(P_s + K·r^a) + T_m·P_m + T_i·P_i = P · (T_t·r0/r + T_m + T_i),   P_s + K·r0^a =
-///     P
+///     T_t·(r0/r)·(P_s + K·r^a) + T_m·P_m + T_i·P_i = P · (T_t·r0/r + T_m + T_i)
+///
+///     P_s + K·r0^a = P
 ///
 /// r0: the ratio at full duty, which is the balance with T_m = T_i = 0; T_t, T_m, T_i: the step's
 /// time in tensor kernels, memory-bound ones and idle, at r0; powers P_s static, P_m, P_i as shares

@@ -14,14 +14,17 @@ namespace isthmus::sim {
 
 /// Time of one matrix product m × n × k, by tiles, waves and epilogue.
 ///
-///     t      = t0 + max(min over tiles T(bm, bn), bytes / B) + phi ·
-///     output_bytes / B T      = q(w) · 2·bm·bn·k / (r·R·e / SMs) w      =
-///     ceil(m/bm)·ceil(n/bn) / SMs                  waves of tiles q(w)   = 1
-///     if w <= 1, else (1-lam)·w + lam·ceil(w)     waves paid for e      =
-///     e_half ^ log2(128·256 / (bm·bn)), at most 1   small tiles reuse less
-///     split-k (s = 2, 4, 8): T(tile)/s with s times the tiles, + s·m·n·8 B / B
-///     + 2 us
+///     t = t0 + max(min over tiles T(bm, bn), bytes / B) + phi · output_bytes / B
 ///
+///     T = q(w) · 2·bm·bn·k / (r·R·e / SMs)
+///
+///     w = ceil(m/bm)·ceil(n/bn) / SMs, waves of tiles
+///
+///     q(w) = 1 if w <= 1, else (1-lam)·w + lam·ceil(w), waves paid for
+///
+///     e = e_half ^ log2(128·256 / (bm·bn)), at most 1: small tiles reuse less
+///
+/// With split-k (s = 2, 4, 8) T(tile)/s with s times the tiles, + s·m·n·8 B / B + 2 us.
 /// Symbols: t0 latency (s), R burst rate of the chip on its best tile (FLOP/s),
 /// r sustained clock ratio, B memory rate (B/s), phi share of the output's
 /// write that no math hides, lam how much of a broken last wave is paid.

@@ -7,8 +7,8 @@
 
 namespace isthmus::sim {
 
-/// How long a host takes to issue an op: `host.layer_issue.forward` or `.backward` for each layer
-/// that is run eagerly (a recomputed layer as forward), and `host.op_issue` for everything else.
+/// How long a host takes to issue an op: `host.op_issue`, and `host.layer_issue.forward` or
+/// `.backward` on top for each layer that is run eagerly (a recomputed layer as forward).
 ///
 /// The default model issues in no time. docs/models/host.md. Thread-safe: immutable.
 class HostModel {

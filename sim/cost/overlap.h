@@ -26,20 +26,23 @@ struct SegmentCost {
 /// Times of segments: kernels, a collective, or both side by side under the
 /// rules of plan::Overlap.
 ///
-/// g: sum of the kernels' times, c: the collective's time, n: ranks of its
-/// group, SMs: of the device.
-///   kNone        g + c
-///   kBulk        max(g, c) + (contention/SMs)·min(g, c)
-///   kGatherIn    g' = mean of the whole product and of n products of m/n rows
-///   (the whole only, if a
-///                chunk has fewer than min_chunk_rows); g' + max(0, c -
-///                g'(n-1)/n)
-///                + (contention/SMs)·min(c, g')
-///   kScatterOut  g' = g·SMs/(SMs - reserved) + (chunks-1)·chunk_latency: the
-///   WHOLE product runs on
-///                fewer SMs; g' + c/chunks + max(0, (c - g')·(chunks-1)/chunks)
-///   kRing        sum over i < steps of max(kernel[i], exchange) + kernel[steps]; kernels called
-///   through the variable-length API take 1/efficiency of their time
+/// g: sum of the kernels' times, c: the collective's time, n: ranks of its group, SMs: of the
+/// device.
+///
+///     kNone        g + c
+///
+///     kBulk        max(g, c) + (contention/SMs)·min(g, c)
+///
+///     kGatherIn    g' + max(0, c - g'(n-1)/n) + (contention/SMs)·min(c, g')
+///
+///     kScatterOut  g' + c/chunks + max(0, (c - g')·(chunks-1)/chunks)
+///
+///     kRing        sum over i < steps of max(kernel[i], exchange) + kernel[steps]
+///
+/// kGatherIn: g' is the mean of the whole product and of n products of m/n rows; the whole only, if
+/// a chunk has fewer than min_chunk_rows. kScatterOut: g' = g·SMs/(SMs - reserved) +
+/// (chunks-1)·chunk_latency, the WHOLE product runs on fewer SMs. kRing: kernels called through the
+/// variable-length API take 1/efficiency of their time.
 /// Only matrix products are chunked or slowed by reserved SMs; other kernels of
 /// the segment count in full. Without a collective, or with a group of one,
 /// every rule is g. Source: `overlap.*` of the profile, modelled on user-buffer

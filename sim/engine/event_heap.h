@@ -20,7 +20,6 @@ class EventHeap {
   };
 
   bool empty() const { return entries_.empty(); }
-  const Entry& top() const { return entries_.front(); }
 
   void Push(std::int64_t time_ps, const Payload& payload) {
     const Entry entry{time_ps, next_sequence_++, payload};

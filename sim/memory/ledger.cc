@@ -41,12 +41,6 @@ std::vector<Ledger::Life> Ledger::LivesOf() const {
       if (Holds(op, value)) touch(value, index);
     }
   }
-  // A view keeps what it looks into.
-  for (plan::StorageId storage = 0; storage < role_.storages.size(); ++storage) {
-    const plan::StorageId pinned = role_.storages[storage].pins;
-    if (pinned != plan::kNone32)
-      lives[pinned].last = std::max(lives[pinned].last, lives[storage].last);
-  }
   return lives;
 }
 

@@ -16,9 +16,9 @@ namespace isthmus::sim {
 ///
 /// A caching allocator hands out and takes back memory as the host calls it, not as the device gets
 /// there, so the order of the program decides and times don't: memory is known before anything is
-/// simulated. A storage is live from the op that first touches it to the last that does, and as
-/// long as what pins it; persistent storage always, but between a Copy to the host and the Copy
-/// back. An op's transient bytes are live while it is issued. Cost: O(ops + values).
+/// simulated. A storage is live from the op that first touches it to the last that does;
+/// persistent storage always, but between a Copy to the host and the Copy back. An op's transient
+/// bytes are live while it is issued. Cost: O(ops + values).
 class Ledger {
  public:
   Ledger(const plan::Program& program, const plan::Role& role, const plan::SizeTable& table);

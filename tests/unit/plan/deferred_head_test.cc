@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -92,6 +94,30 @@ TEST(DeferredHead, KeepsTheGradientOfTheLogits) {
     logits += program.Size(base::Rank{kLastStage}, storage.size).value();
   }
   EXPECT_EQ(logits, 2L * 1536 * 32000);
+}
+
+// Megatron's fused loss holds 6 B a logit, the later gradient among them: the head's backward holds
+// no more logits than it would with its weight gradient.
+TEST(DeferredHead, TheGradientIsAPartOfTheLogits) {
+  for (const auto& [loss, bytes] :
+       {std::pair{LossKernel::kFused, 6L}, {LossKernel::kInPlace, 2L}}) {
+    Job job = Deferring(2);
+    job.modules.front().settings.loss = loss;
+    const Program program = Build(job);
+    const Role& role = program.role(base::Rank{kLastStage});
+    const auto inputs = FindComputes(program, kLastStage, 0, Action::kBackwardInput);
+    const Op& op = role.ops[inputs.front()];
+    std::set<StorageId> held;
+    for (const ValueId value : role.consumed_by(op)) held.insert(role.values[value].storage);
+    for (const ValueId value : role.produced_by(op)) held.insert(role.values[value].storage);
+    std::int64_t logits = 0;
+    for (const StorageId storage : held) {
+      const Storage& what = role.storages[storage];
+      if (what.category != MemoryCategory::kLogits) continue;
+      logits += program.Size(base::Rank{kLastStage}, what.size).value();
+    }
+    EXPECT_EQ(logits, bytes * 1536 * 32000);
+  }
 }
 
 TEST(DeferredHead, AMissingWeightGradientIsFound) {

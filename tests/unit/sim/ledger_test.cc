@@ -156,19 +156,6 @@ TEST(Ledger, MessagesHoldWhatTheySendAndReceive) {
   EXPECT_EQ(Curve(program, run, 1), (std::vector<Counter>{{0, 0}, {500, 80}, {537, 0}}));
 }
 
-TEST(Ledger, AViewKeepsWhatItLooksInto) {
-  plan::Program program = EmptyProgram({});
-  RoleSketch sketch(program);
-  const auto tensor = sketch.NewValue({.size = sketch.Size(64)});
-  const auto view = sketch.NewValue({.pins = 0});
-  sketch.Compute(10, {.produces = {tensor}});
-  sketch.Compute(10, {.consumes = {tensor}, .produces = {view}});
-  sketch.Compute(10);
-  sketch.Compute(10, {.consumes = {view}});
-  sketch.Give({0});
-  EXPECT_EQ(Curve(program, RunGiven(program)), (std::vector<Counter>{{0, 64}, {40, 0}}));
-}
-
 /// A GPT of two layers a stage on `stages` ranks, forwards and backwards of 1 ms each; messages (a
 /// picosecond per byte) take a thousandth of that.
 plan::Program UniformGpt(int stages, int microbatches) {

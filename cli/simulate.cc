@@ -42,7 +42,7 @@ void AddAssumptions(scenarios::Scenario& scenario) {
   scenario.assumptions.emplace_back(
       "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
       "the "
-      "cluster don't enter");
+      "cluster don't enter, nor that several groups of a node share its NICs");
 }
 
 /// Of the step, whatever the scenario's metric is: the figures are of the whole step.

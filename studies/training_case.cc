@@ -38,6 +38,7 @@ RunCase MakeTrainingCase(const RunsRow& row, RunsKind kind) {
               .gpu = row.text("gpu"),
               .model = row.text("model"),
               .framework = row.text("framework")};
+  CheckCells(row);
   run.why = WhyNotTraining(row, kind);
   if (run.why.empty()) Measure(row, kind, run);
   const bool has_figure = run.measured_step_time_s || run.measured_memory_gib;

@@ -186,7 +186,9 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                                         Means("all_gather", plan::ContextParallel::kAllGather),
                                         Means("all_to_all", plan::ContextParallel::kAllToAll)}),
       kOptional,
-      "with cp > 1: keys and values go round a ring, or sequences are exchanged for heads");
+      "with cp > 1: keys and values go round a ring, all are gathered before attention, or "
+      "sequences "
+      "are exchanged for heads");
   archive.Value("host_issue",
                 OneOf(settings.host_issue, {Means("eager", plan::HostIssue::kEager),
                                             Means("graph", plan::HostIssue::kGraph)}),

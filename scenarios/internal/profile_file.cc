@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "profiles/parameter_range.h"
 #include "scenarios/internal/diagnostics.h"
 
 namespace isthmus::scenarios::internal {
@@ -120,6 +121,7 @@ class ProfileReader {
     }
     parameter.mark = parsed.value_or(Mark::kAssumed);
     if (node.Find("strict") != nullptr) parameter.strict = NumberOf(node, "strict", key);
+    CheckRange(node, key, parameter);
     const Node* residual = node.Find("residual");
     if (residual != nullptr && residual->is_map()) {
       const std::string path = JoinPath(key, "residual");
@@ -130,6 +132,18 @@ class ProfileReader {
     }
     const bool is_complete = !parameter.unit.empty() && !parameter.source.empty() && parsed;
     return is_complete ? std::optional(parameter) : std::nullopt;
+  }
+
+  // The path is the parameter's key behind `parameters.`.
+  void CheckRange(const Node& map, const std::string& path, const Parameter& parameter) {
+    const std::string key = path.substr(path.find('.') + 1);
+    const profiles::ParameterRange range = profiles::RangeOf(key, parameter.unit);
+    if (range.Holds(parameter.value) && range.Holds(parameter.strict.value_or(parameter.value)))
+      return;
+    const double wrong = range.Holds(parameter.value) ? *parameter.strict : parameter.value;
+    diagnostics_.Add(map.origin, path,
+                     fmt::format("{:g} is out of range", wrong),
+                     "allowed: " + profiles::ToText(range));
   }
 
   void CheckKeys(const Node& map, const std::string& path,

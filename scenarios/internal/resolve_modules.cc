@@ -45,6 +45,7 @@ class ModuleCheck {
     CheckNotBuilt();
     CheckModel();
     CheckTensorParallel();
+    CheckHeadExchange();
     CheckPipeline();
     CheckChunks();
     CheckSettings();
@@ -120,13 +121,36 @@ class ModuleCheck {
     }
   }
 
+  // An exchange of sequences for heads gives each rank of the cp group heads of its own.
+  void CheckHeadExchange() {
+    const std::int64_t heads = module_.model.num_heads / layout_.tp;
+    const bool exchanges =
+        layout_.cp > 1 && module_.settings.context_parallel == plan::ContextParallel::kAllToAll;
+    if (module_.inherits_layout || !exchanges) return;
+    const std::int64_t kv_heads = std::max<std::int64_t>(KvHeads(module_.model) / layout_.tp, 1);
+    if (heads % layout_.cp != 0) {
+      Complain("layout.cp",
+               fmt::format("{} does not divide the {} heads of a rank, which "
+                           "context_parallel all_to_all exchanges for sequences",
+                           layout_.cp, heads),
+               DivisorHint(heads));
+    } else if (kv_heads % layout_.cp != 0 && layout_.cp % kv_heads != 0) {
+      Complain("layout.cp",
+               fmt::format("{} neither divides the {} key-value heads of a rank nor is "
+                           "a multiple of them",
+                           layout_.cp, kv_heads),
+               DivisorHint(std::gcd(heads, kv_heads)));
+    }
+  }
+
   void CheckPipeline() {
     if (module_.inherits_layout) return;
     const std::int64_t num_layers = module_.model.num_layers;
     const std::vector<std::int64_t>& stages = layout_.stage_layers;
     const std::int64_t num_stages = layout_.pp * layout_.vpp;
     // An LLM's ends may have embedding and head alone.
-    const bool ends_alone = !is_encoder_ && stages.empty() && num_layers + 2 == num_stages;
+    const bool ends_alone = !is_encoder_ && stages.empty() && num_layers + 2 == num_stages &&
+                            layout_.split == LayerSplit::kEven;
     if (stages.empty() && num_layers < num_stages && !ends_alone) {
       Complain(layout_.vpp > 1 ? "layout.vpp" : "layout.pp",
                fmt::format("{} stages are more than the {} layers", num_stages, num_layers));

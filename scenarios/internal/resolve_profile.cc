@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "profiles/parameter_range.h"
 #include "scenarios/internal/resolve.h"
 
 // What modules ask of the machine's profile: kernels it has been measured with.
@@ -81,11 +83,52 @@ const char* ProfileName(plan::DType dtype) {
   return "";
 }
 
+// The links that the collectives were measured on; the cluster says what a job has.
+bool IsOfTheFits(const std::string& key) {
+  return key == "device.nvlink_bandwidth" || key == "device.nic_bandwidth";
+}
+
+// The profile's parameter with another value; nothing, after a complaint, where it can't have it.
+std::optional<profiles::Parameter> ChangedParameter(Resolution& resolution,
+                                                    const profiles::Profile& profile,
+                                                    const std::string& path, const std::string& key,
+                                                    double value) {
+  if (!profile.has(key)) {
+    std::vector<std::string> keys;
+    for (const auto& [name, parameter] : profile.parameters()) keys.push_back(name);
+    const std::optional<std::string> closest = base::ClosestName(key, keys);
+    resolution.Complain(path, fmt::format("profile {} has no parameter {}", profile.name(), key),
+                        closest ? "it has " + *closest : "");
+    return std::nullopt;
+  }
+  if (IsOfTheFits(key)) {
+    resolution.Complain(path,
+                        fmt::format("{} is the link that the collectives were measured on", key),
+                        "change that of the cluster: cluster.node_groups.NAME.nvlink_bandwidth, "
+                        "nic_bandwidth");
+    return std::nullopt;
+  }
+  profiles::Parameter changed = profile.Get(key);
+  const profiles::ParameterRange range = profiles::RangeOf(key, changed.unit);
+  if (!range.Holds(value)) {
+    resolution.Complain(path, fmt::format("{} {:g}{} is out of range", key, value,
+                                          changed.unit == "1" ? "" : " " + changed.unit),
+                        "allowed: " + profiles::ToText(range));
+    return std::nullopt;
+  }
+  changed.value = value;
+  changed.mark = profiles::Mark::kAssumed;
+  changed.source = "the scenario";
+  changed.residual.reset();
+  changed.strict.reset();
+  return changed;
+}
+
 }  // namespace
 
 profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile) {
   const std::vector<std::string>& parameters = resolution.spec.parameters;
-  profiles::ProfileBuilder changes("parameters");
+  std::map<std::string, profiles::Parameter> changes;  // of a key set twice the last counts
   for (std::size_t index = 0; index < parameters.size(); ++index) {
     const std::string path = fmt::format("parameters.{}", index);
     const std::size_t equals = parameters[index].find('=');
@@ -96,28 +139,15 @@ profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile
     if (!value) {
       resolution.Complain(path, fmt::format("found \"{}\", expected key=number", parameters[index]),
                           "as in clock.bf16.ratio=0.85");
-    } else if (!profile.has(key)) {
-      std::vector<std::string> keys;
-      for (const auto& [name, parameter] : profile.parameters()) keys.push_back(name);
-      const std::optional<std::string> closest = base::ClosestName(key, keys);
-      resolution.Complain(path, fmt::format("profile {} has no parameter {}", profile.name(), key),
-                          closest ? "it has " + *closest : "");
-    } else {
-      profiles::Parameter changed = profile.Get(key);
-      changed.value = *value;
-      changed.mark = profiles::Mark::kAssumed;
-      changed.source = "the scenario";
-      changed.residual.reset();
-      changed.strict.reset();
-      try {
-        changes.Set(key, changed);
-      } catch (const base::Error&) {
-        resolution.Complain(path, fmt::format("parameter {} is set twice", key));
-      }
+      continue;
     }
+    if (const auto changed = ChangedParameter(resolution, profile, path, key, *value))
+      changes[key] = *changed;
   }
   if (parameters.empty()) return profile;
-  return profiles::MergeProfiles(profile.name(), {profile, std::move(changes).Build()});
+  profiles::ProfileBuilder builder("parameters");
+  for (const auto& [key, parameter] : changes) builder.Set(key, parameter);
+  return profiles::MergeProfiles(profile.name(), {profile, std::move(builder).Build()});
 }
 
 std::vector<std::string> ProfileAssumptions(const Resolution& resolution,

@@ -22,6 +22,14 @@ std::string Lower(std::string text) {
   return text;
 }
 
+std::string Upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char character) {
+    return character >= 'a' && character <= 'z' ? static_cast<char>(character - 'a' + 'A')
+                                                : character;
+  });
+  return text;
+}
+
 std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t fallback) {
   return row.integer(column).value_or(fallback);
 }
@@ -62,6 +70,29 @@ Mlp MlpOf(const RunsRow& row) {
   return distance(true) < distance(false) ? Mlp::kGated : Mlp::kPlain;
 }
 
+void CheckCells(const RunsRow& row) {
+  for (const char* column :
+       {"layers", "hidden", "ffn_hidden", "heads", "kv_heads", "head_dim", "vocab", "n_gpus", "TP",
+        "CP", "PP", "VPP", "DP", "MBS", "GBS", "seq_len"}) {
+    const auto value = row.integer(column);
+    if (value && *value < 1) row.Refuse(column, "a whole number above 0");
+  }
+  for (const char* column : {"step_time_s", "derived_step_time_s", "peak_mem_gib", "value_gib"}) {
+    if (row.text(column).starts_with('>')) continue;  // ran out of memory
+    const auto value = row.number(column);
+    if (value && *value <= 0) row.Refuse(column, "above 0");
+  }
+  const std::string recompute = Lower(row.text("recompute"));
+  const bool is_known = recompute.empty() || recompute == "null" || recompute == "n/a" ||
+                        recompute.starts_with("none") || recompute.starts_with("full") ||
+                        recompute.starts_with("selective");
+  if (!is_known) row.Refuse("recompute", "one of none, selective, full");
+  const std::string sequence = Lower(row.text("seq_parallel"));
+  if (!sequence.empty() && sequence != "yes" && sequence != "no" && sequence != "n/a") {
+    row.Refuse("seq_parallel", "one of yes, no");
+  }
+}
+
 bool IsGpt(const RunsRow& row) { return Lower(row.text("model")).starts_with("gpt"); }
 
 namespace {
@@ -97,7 +128,7 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
   if (is_replicated && IntegerOr(row, "DP", 2) > 1) {
     return "an optimizer whose state every copy holds is known but not built yet";
   }
-  const std::string& precision = row.text("precision");
+  const std::string precision = Upper(row.text("precision"));
   const bool has_column = row.table().Find("precision").has_value();
   if (precision.empty() && has_column && kind == RunsKind::kTrainingRuns) {
     return "the precision is not stated";
@@ -109,7 +140,9 @@ std::string WhyNotSetup(const RunsRow& row, RunsKind kind) {
                        precision.substr(0, precision.find(' ')));
   }
   if (!ClusterOf(row)) {
-    return fmt::format("no profile of GPU {} with {} GB", row.text("gpu"), row.text("gpu_mem_gb"));
+    const std::string& memory = row.text("gpu_mem_gb");
+    return fmt::format("no profile of GPU {}{}", row.text("gpu"),
+                       memory.empty() ? "" : fmt::format(" with {} GB", memory));
   }
   if (const auto gpus = row.integer("gpus_per_node"); gpus && *gpus != 8) {
     return fmt::format("no cluster with {} GPUs of this type a node", *gpus);

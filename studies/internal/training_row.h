@@ -12,7 +12,13 @@ namespace isthmus::studies::internal {
 
 bool Has(std::string_view text, std::string_view part);
 std::string Lower(std::string text);
+std::string Upper(std::string text);
 std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t fallback);
+
+// Throws base::Error at a cell whose number or word no run can have: degrees, dimensions and counts
+// below 1, measured figures that aren't above 0, unknown words of recomputation and sequence
+// parallelism.
+void CheckCells(const RunsRow& row);
 
 // GPT-2 and GPT-3 style: learned positions, tied embeddings.
 bool IsGpt(const RunsRow& row);

@@ -65,11 +65,11 @@ void TrainingSpec::OpenScenario(std::string_view key, std::string what,
 }
 
 void TrainingSpec::FillSettings(plan::ModuleSettings& settings) {
-  const std::string& recompute = row_.text("recompute");
+  const std::string recompute = Lower(row_.text("recompute"));
   if (Has(recompute, "full")) settings.recompute = plan::Recompute::kFull;
   if (Has(recompute, "selective")) settings.recompute = plan::Recompute::kSelective;
   if (recompute.empty()) Assume("no recomputation: not stated");
-  const std::string& precision = row_.text("precision");
+  const std::string precision = Upper(row_.text("precision"));
   if (precision == "FP16") settings.precision = DType::kFp16;
   if (precision.starts_with("FP8")) settings.precision = DType::kFp8;
   if (precision.empty()) Assume("bf16: the precision is not stated");
@@ -79,7 +79,7 @@ void TrainingSpec::FillSettings(plan::ModuleSettings& settings) {
 }
 
 void TrainingSpec::FillTensorParallel(plan::ModuleSettings& settings) {
-  const std::string& stated = row_.text("seq_parallel");
+  const std::string stated = Lower(row_.text("seq_parallel"));
   if (!stated.empty()) settings.sequence_parallel = stated != "no";
   if (llm().layout.tp == 1) return;
   if (stated.empty()) Assume("sequence parallelism on with tp > 1: not stated");

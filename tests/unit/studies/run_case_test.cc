@@ -300,5 +300,37 @@ TEST(PaperCaseTest, WrittenScenariosLoadAsWhatTheyWere) {
   }
 }
 
+// The row of own_runs_example.csv's columns with one cell changed.
+std::string MessageOf(const std::string& column, const std::string& cell) {
+  const std::vector<std::pair<std::string, std::string>> cells = {
+      {"row_id", "a"},    {"gpu", "H100"}, {"n_gpus", "8"},       {"layers", "32"},
+      {"hidden", "4096"}, {"heads", "32"}, {"seq_len", "4096"},   {"GBS", "64"},
+      {"TP", "2"},        {"PP", "2"},     {"VPP", "1"},          {"step_time_s", "3.0"},
+      {"recompute", ""},  {"MBS", "1"},    {"seq_parallel", "no"}};
+  std::string names;
+  std::string values;
+  for (const auto& [name, value] : cells) {
+    names += (names.empty() ? "" : ",") + name;
+    values += (values.empty() ? "" : ",") + (name == column ? cell : value);
+  }
+  const CsvTable table = ParseCsv(names + "\n" + values + "\n", "runs.csv");
+  try {
+    MakeTrainingCase(RunsRow(table, 0), RunsKind::kTrainingRuns);
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TrainingCaseTest, CellsThatNoRunCanHaveAreRefusedAtTheirPlace) {
+  EXPECT_EQ(MessageOf("", ""), "");
+  EXPECT_EQ(MessageOf("recompute", "Full"), "");
+  EXPECT_THAT(MessageOf("PP", "0"), HasSubstr("runs.csv:2:31: error: column PP: '0'"));
+  EXPECT_THAT(MessageOf("VPP", "0"), HasSubstr("a whole number above 0"));
+  EXPECT_THAT(MessageOf("step_time_s", "0"), HasSubstr("above 0"));
+  EXPECT_THAT(MessageOf("recompute", "maybe"), HasSubstr("none, selective, full"));
+  EXPECT_THAT(MessageOf("seq_parallel", "maybe"), HasSubstr("yes, no"));
+}
+
 }  // namespace
 }  // namespace isthmus::studies

@@ -141,8 +141,7 @@ class ProfileReader {
     if (range.Holds(parameter.value) && range.Holds(parameter.strict.value_or(parameter.value)))
       return;
     const double wrong = range.Holds(parameter.value) ? *parameter.strict : parameter.value;
-    diagnostics_.Add(map.origin, path,
-                     fmt::format("{:g} is out of range", wrong),
+    diagnostics_.Add(map.origin, path, fmt::format("{:g} is out of range", wrong),
                      "allowed: " + profiles::ToText(range));
   }
 

@@ -111,8 +111,9 @@ std::optional<profiles::Parameter> ChangedParameter(Resolution& resolution,
   profiles::Parameter changed = profile.Get(key);
   const profiles::ParameterRange range = profiles::RangeOf(key, changed.unit);
   if (!range.Holds(value)) {
-    resolution.Complain(path, fmt::format("{} {:g}{} is out of range", key, value,
-                                          changed.unit == "1" ? "" : " " + changed.unit),
+    resolution.Complain(path,
+                        fmt::format("{} {:g}{} is out of range", key, value,
+                                    changed.unit == "1" ? "" : " " + changed.unit),
                         "allowed: " + profiles::ToText(range));
     return std::nullopt;
   }

@@ -63,6 +63,9 @@ EngineResult Engine::Run() {
       case What::kIssued:
         OnIssued(what.a, what.b, now);
         break;
+      case What::kMeetingIssued:
+        StartMeeting(what.a, now);
+        break;
       case What::kPiece:
         Piece(what.a, what.c, what.b, now);
         break;
@@ -114,7 +117,22 @@ std::int64_t Engine::IssueOf(std::uint32_t cls, std::uint32_t op) const {
   const std::int64_t issued = host + here.issued_ps[op];
   if (here.ops->ops[op].kind != plan::OpKind::kCompute) return issued;
   const std::int64_t begun = host + (op > 0 ? here.issued_ps[op - 1] : 0);
+  // Matched ranks run at the pace of the slowest: when they may start is known once all are there.
+  if (Meets(cls, here.ops->ops[op])) return begun;
   return std::max(begun, issued - here.duration_ps[op]);
+}
+
+bool Engine::HoldForIssue(std::uint32_t at, std::int64_t now) {
+  const Meeting& meeting = meetings_[at];
+  std::int64_t issued = now;
+  for (const auto& [cls, op] : meeting.ops)
+    issued = std::max(issued, classes_[cls].host_ps + variant(cls).issued_ps[op]);
+  if (issued == now) return false;
+  const std::int64_t start = issued - PacedDuration(meeting);
+  if (start <= now) return false;
+  for (const auto& [cls, op] : meeting.ops) result_.waits.push_back({cls, op, now, start, false});
+  heap_.Push(start, {.what = What::kMeetingIssued, .a = at});
+  return true;
 }
 
 void Engine::HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
@@ -162,10 +180,11 @@ void Engine::Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
 
 void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   Meeting& meeting = meetings_[at];
-  meeting.start_ps = now;
-  for (const auto& [cls, op] : meeting.ops) result_.times[cls].start_ps[op] = now;
   const auto [first_class, first_op] = meeting.ops.front();
   const bool is_compute = variant(first_class).ops->ops[first_op].kind == plan::OpKind::kCompute;
+  if (is_compute && HoldForIssue(at, now)) return;
+  meeting.start_ps = now;
+  for (const auto& [cls, op] : meeting.ops) result_.times[cls].start_ps[op] = now;
   if (is_compute && shares(first_class)) {
     meeting.num_running = static_cast<std::uint32_t>(meeting.ops.size());
     for (const auto& [cls, op] : meeting.ops)

@@ -85,6 +85,7 @@ class Engine {
     kTransferEnd,
     kRelease,
     kIssued,
+    kMeetingIssued,
     kPiece,
     kGroupPiece,
     kDevice
@@ -122,8 +123,11 @@ class Engine {
   void Drain(std::int64_t now);
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now);
-  /// When the host lets an op start, were it ready at once.
+  /// When the host lets an op start, were it ready at once; matched Compute, when its issue begins.
   std::int64_t IssueOf(std::uint32_t cls, std::uint32_t op) const;
+  /// Whether the members' Compute can't start yet since it would end before its last kernels are
+  /// issued; it is started again when it can.
+  bool HoldForIssue(std::uint32_t meeting, std::int64_t now);
   /// The host goes on behind `op` at `now`, not before.
   void HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   /// How much longer a Compute op that starts now takes for synchronisations beside it.

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "plan/program/program.h"
 #include "scenarios/scenario.h"
+#include "sim/cost/host_model.h"
 #include "sim/cost/kernel_model.h"
 #include "sim/cost/nccl_model.h"
 #include "sim/engine/engine.h"
@@ -248,7 +249,8 @@ class Step {
     const sim::NcclModel collectives(profile);
     const sim::SegmentModel segments(profile, kernels, collectives);
     const topology::Cluster cluster(spec);
-    const sim::CostModels models{.segments = &segments, .collectives = &collectives};
+    const sim::CostModels models{
+        .segments = &segments, .collectives = &collectives, .host = sim::HostModel(profile)};
     const sim::Lowered lowered = sim::Lower(program_, cluster, models, /*fold=*/true);
     const sim::EngineOptions options{.straggler_share = 0.0131,
                                      .sync_contention = segments.gradient_sync_share(),

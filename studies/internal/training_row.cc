@@ -82,15 +82,6 @@ void CheckCells(const RunsRow& row) {
     const auto value = row.number(column);
     if (value && *value <= 0) row.Refuse(column, "above 0");
   }
-  const std::string recompute = Lower(row.text("recompute"));
-  const bool is_known = recompute.empty() || recompute == "null" || recompute == "n/a" ||
-                        recompute.starts_with("none") || recompute.starts_with("full") ||
-                        recompute.starts_with("selective");
-  if (!is_known) row.Refuse("recompute", "one of none, selective, full");
-  const std::string sequence = Lower(row.text("seq_parallel"));
-  if (!sequence.empty() && sequence != "yes" && sequence != "no" && sequence != "n/a") {
-    row.Refuse("seq_parallel", "one of yes, no");
-  }
 }
 
 bool IsGpt(const RunsRow& row) { return Lower(row.text("model")).starts_with("gpt"); }
@@ -113,6 +104,20 @@ std::string WhyNotModel(const RunsRow& row) {
   }
   if (Has(row.text("framework"), "JAX")) {
     return "JAX programs rematerialise in a way that the row does not state";
+  }
+  return {};
+}
+
+// Words that no default stands for.
+std::string WhyNotWords(const RunsRow& row) {
+  const std::string recompute = Lower(row.text("recompute"));
+  const bool is_known = recompute.empty() || recompute == "null" || recompute == "n/a" ||
+                        recompute.starts_with("none") || recompute.starts_with("full") ||
+                        recompute.starts_with("selective");
+  if (!is_known) return fmt::format("recompute {}: known are none, selective, full", recompute);
+  const std::string sequence = Lower(row.text("seq_parallel"));
+  if (!sequence.empty() && sequence != "yes" && sequence != "no" && sequence != "n/a") {
+    return fmt::format("seq_parallel {}: known are yes, no", sequence);
   }
   return {};
 }
@@ -190,6 +195,7 @@ std::string WhyNotTraining(const RunsRow& row, RunsKind kind) {
   }
   if (std::string why = WhyNotModel(row); !why.empty()) return why;
   if (std::string why = WhyNotSetup(row, kind); !why.empty()) return why;
+  if (std::string why = WhyNotWords(row); !why.empty()) return why;
   return WhyNotCells(row, kind);
 }
 

@@ -302,13 +302,14 @@ TEST(PaperCaseTest, WrittenScenariosLoadAsWhatTheyWere) {
   }
 }
 
-// The row of own_runs_example.csv's columns with one cell changed.
+// What is said of a small row with one cell changed: why it is skipped, or the mistake.
 std::string MessageOf(const std::string& column, const std::string& cell) {
   const std::vector<std::pair<std::string, std::string>> cells = {
-      {"row_id", "a"},    {"gpu", "H100"}, {"n_gpus", "8"},       {"layers", "32"},
-      {"hidden", "4096"}, {"heads", "32"}, {"seq_len", "4096"},   {"GBS", "64"},
-      {"TP", "2"},        {"PP", "2"},     {"VPP", "1"},          {"step_time_s", "3.0"},
-      {"recompute", ""},  {"MBS", "1"},    {"seq_parallel", "no"}};
+      {"row_id", "a"},    {"gpu", "H100"}, {"n_gpus", "8"},        {"layers", "32"},
+      {"hidden", "4096"}, {"heads", "32"}, {"seq_len", "4096"},    {"GBS", "64"},
+      {"TP", "2"},        {"PP", "2"},     {"VPP", "1"},           {"step_time_s", "3.0"},
+      {"recompute", ""},  {"MBS", "1"},    {"seq_parallel", "no"}, {"ffn_hidden", "11008"},
+      {"vocab", "32000"}};
   std::string names;
   std::string values;
   for (const auto& [name, value] : cells) {
@@ -317,14 +318,13 @@ std::string MessageOf(const std::string& column, const std::string& cell) {
   }
   const CsvTable table = ParseCsv(names + "\n" + values + "\n", "runs.csv");
   try {
-    MakeTrainingCase(RunsRow(table, 0), RunsKind::kTrainingRuns);
+    return MakeTrainingCase(RunsRow(table, 0), RunsKind::kTrainingRuns).why;
   } catch (const base::Error& error) {
     return error.what();
   }
-  return "";
 }
 
-TEST(TrainingCaseTest, CellsThatNoRunCanHaveAreRefusedAtTheirPlace) {
+TEST(TrainingCaseTest, CellsThatNoRunCanHaveAreRefusedAndUnknownWordsSkipped) {
   EXPECT_EQ(MessageOf("", ""), "");
   EXPECT_EQ(MessageOf("recompute", "Full"), "");
   EXPECT_THAT(MessageOf("PP", "0"), HasSubstr("runs.csv:2:31: error: column PP: '0'"));
@@ -332,6 +332,7 @@ TEST(TrainingCaseTest, CellsThatNoRunCanHaveAreRefusedAtTheirPlace) {
   EXPECT_THAT(MessageOf("step_time_s", "0"), HasSubstr("above 0"));
   EXPECT_THAT(MessageOf("recompute", "maybe"), HasSubstr("none, selective, full"));
   EXPECT_THAT(MessageOf("seq_parallel", "maybe"), HasSubstr("yes, no"));
+  EXPECT_THAT(MessageOf("gpu", "TPU"), HasSubstr("no profile of GPU TPU"));
 }
 
 }  // namespace

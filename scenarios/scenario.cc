@@ -163,6 +163,9 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.hash = hash.digest();
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
+  for (std::string& assumption : FrameworkAssumptions(resolution)) {
+    scenario.assumptions.push_back(std::move(assumption));
+  }
   for (std::string& assumption : ProfileAssumptions(resolution, scenario.profile)) {
     scenario.assumptions.push_back(std::move(assumption));
   }

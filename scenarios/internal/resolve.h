@@ -74,8 +74,12 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module);
 // The profile with the values that the scenario's `parameters` replace.
 profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile);
 
-// What a report has to say about the profile: values of the scenario, and those that were chosen
-// after seeing end-to-end runs.
+// Defaults of the framework's release that the file left as they are and that were chosen after
+// seeing end-to-end runs.
+std::vector<std::string> FrameworkAssumptions(const Resolution& resolution);
+
+// What a report has to say about the profile: that it is not the cluster's, values of the scenario,
+// and those that were chosen after seeing end-to-end runs.
 std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile);
 

@@ -151,9 +151,32 @@ profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile
   return profiles::MergeProfiles(profile.name(), {profile, std::move(builder).Build()});
 }
 
+std::vector<std::string> FrameworkAssumptions(const Resolution& resolution) {
+  const plan::FrameworkRelease& framework = *resolution.spec.framework;
+  std::vector<std::string> assumptions;
+  for (const plan::DefaultReason& reason : framework.reasons) {
+    if (reason.mark != plan::DefaultMark::kChosenAfterSeeingRuns) continue;
+    // Scenarios have no default of their framework for the schedule.
+    if (reason.key == "defer_embedding_wgrad") continue;
+    const std::string key(reason.key);
+    const bool is_taken = std::ranges::any_of(
+        resolution.spec.modules,
+        [&](const ModuleSpec& module) { return !resolution.is_given(ModulePath(module, key)); });
+    if (!is_taken) continue;
+    assumptions.push_back(fmt::format("framework {}: {} {} (chosen after seeing runs)",
+                                      framework.name, key, reason.text));
+  }
+  return assumptions;
+}
+
 std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile) {
   std::vector<std::string> assumptions;
+  const std::string& gpu = resolution.spec.cluster.node_groups.front().gpu;
+  if (resolution.is_given("profile") && profile.name() != gpu) {
+    assumptions.push_back(
+        fmt::format("profile {} stands for the cluster's GPU {}", profile.name(), gpu));
+  }
   for (const std::string& parameter : resolution.spec.parameters) {
     assumptions.push_back(fmt::format("profile: {} by the scenario", parameter));
   }

@@ -15,8 +15,8 @@ std::string Lower(std::string text);
 std::string Upper(std::string text);
 std::int64_t IntegerOr(const RunsRow& row, std::string_view column, std::int64_t fallback);
 
-// Throws base::Error at a cell whose number no run can have: degrees, dimensions and counts below 1,
-// measured figures that aren't above 0. Of rows that can be predicted only.
+// Throws base::Error at a cell whose number no run can have: degrees, dimensions and counts below
+// 1, measured figures that aren't above 0. Of rows that can be predicted only.
 void CheckCells(const RunsRow& row);
 
 // GPT-2 and GPT-3 style: learned positions, tied embeddings.

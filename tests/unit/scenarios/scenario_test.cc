@@ -103,6 +103,17 @@ TEST(ScenarioTest, AFrameworkGivesTheSettingsThatAFileLeavesOut) {
   EXPECT_EQ(ParseScenario(ShowScenario(scenario), "shown.yaml").hash, scenario.hash);
 }
 
+// Of the eager release's defaults two were settled with runs in view; a stated one is the author's.
+TEST(ScenarioTest, DefaultsChosenAfterSeeingRunsAreAssumptions) {
+  const Scenario eager =
+      LoadScenario(kGpt, {"framework=llama-eager", "modules.llm.attention=flash2"});
+  EXPECT_THAT(eager.assumptions,
+              ::testing::Contains(HasSubstr("framework llama-eager: gradient_dtype bf16")));
+  EXPECT_THAT(eager.assumptions, ::testing::Not(::testing::Contains(HasSubstr("no kernel"))));
+  const Scenario other = LoadScenario(kGpt, {"profile=h200-sxm"});
+  EXPECT_THAT(other.assumptions, ::testing::Contains(HasSubstr("stands for the cluster's GPU")));
+}
+
 // NeMo's cuDNN kernels are not for the A100: the release's next choice is taken there.
 TEST(ScenarioTest, TheReleasesFirstKernelThatTheGpuHasIsTaken) {
   const Scenario scenario = LoadScenario(kGpt, {"cluster=a100-dgx", "framework=nemo-24.11"});

@@ -150,7 +150,7 @@ base::Bytes WeightCopyBytes(const BlockShape& shape) {
   // Beside fp8 weights the transposed copy, and the second byte of what stays in 16 bit.
   if (rank.settings->fp8_primary_weights) return base::Bytes(RankParameters(shape));
   // Row- and column-wise copies in fp8, one byte each, beside the 16-bit weights.
-  return base::Bytes(2 * shape.block.num_layers * LayerMatrices(rank));
+  return base::Bytes(std::int64_t{2} * shape.block.num_layers * LayerMatrices(rank));
 }
 
 std::int64_t RankParameters(const BlockShape& shape) {

@@ -127,7 +127,7 @@ class Engine {
   std::int64_t IssueOf(std::uint32_t cls, std::uint32_t op) const;
   /// Whether the members' Compute can't start yet since it would end before its last kernels are
   /// issued; it is started again when it can.
-  bool HoldForIssue(std::uint32_t meeting, std::int64_t now);
+  bool HoldForIssue(std::uint32_t at, std::int64_t now);
   /// The host goes on behind `op` at `now`, not before.
   void HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   /// How much longer a Compute op that starts now takes for synchronisations beside it.

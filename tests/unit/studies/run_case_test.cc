@@ -19,7 +19,6 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;

@@ -125,25 +125,19 @@ FrameworkRelease Eager(std::string_view name, std::string_view summary,
   return release;
 }
 
-FrameworkDefaults OldMegatron() {
+// Code that hides no communication of the optimizer and has no fused loss.
+FrameworkDefaults Unfused(const std::array<AttentionKernel, 3>& attention, TpOverlap tp_overlap) {
   FrameworkDefaults defaults;
-  defaults.attention = kUnfusedOnly;
+  defaults.attention = attention;
   defaults.loss = LossKernel::kUnfused;
-  defaults.tp_overlap = TpOverlap::kBulk;
+  defaults.tp_overlap = tp_overlap;
   defaults.overlap_grad_reduce = false;
   defaults.overlap_param_gather = false;
   return defaults;
 }
 
-FrameworkDefaults EagerDefaults() {
-  FrameworkDefaults defaults;
-  defaults.attention = kFlash2First;
-  defaults.loss = LossKernel::kUnfused;
-  defaults.tp_overlap = TpOverlap::kNone;
-  defaults.overlap_grad_reduce = false;
-  defaults.overlap_param_gather = false;
-  return defaults;
-}
+FrameworkDefaults OldMegatron() { return Unfused(kUnfusedOnly, TpOverlap::kBulk); }
+FrameworkDefaults EagerDefaults() { return Unfused(kFlash2First, TpOverlap::kNone); }
 
 FrameworkDefaults Nanotron() {
   FrameworkDefaults defaults = EagerDefaults();

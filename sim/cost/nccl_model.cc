@@ -44,12 +44,6 @@ std::size_t NodeKindOf(CollectiveKind kind) {
   return 0;
 }
 
-/// W over the size, of an all-reduce or of a gather, scatter or exchange.
-template <bool kReduces>
-double BusFactor(int num_ranks) {
-  return (kReduces ? 2.0 : 1.0) * (num_ranks - 1) / num_ranks;
-}
-
 /// W of nccl-tests.
 double BusBytes(CollectiveKind kind, double size, double n) {
   switch (kind) {
@@ -62,6 +56,12 @@ double BusBytes(CollectiveKind kind, double size, double n) {
     default:
       return size * (n - 1) / n;
   }
+}
+
+/// W over the size.
+template <CollectiveKind kKind>
+double BusFactor(int num_ranks) {
+  return BusBytes(kKind, 1, num_ranks);
 }
 
 }  // namespace
@@ -95,7 +95,9 @@ NcclModel::NcclModel(const profiles::Profile& profile)
   static_assert(static_cast<int>(plan::CopyDirection::kToHost) == 0);
   for (std::size_t i = 0; i < kNodeKinds.size(); ++i) {
     node_forms_[i] =
-        ReadNodeForms(profile, kNodeKinds[i], i == 0 ? BusFactor<true> : BusFactor<false>);
+        ReadNodeForms(profile, kNodeKinds[i],
+                      i == 0 ? BusFactor<CollectiveKind::kAllReduce>
+                             : BusFactor<CollectiveKind::kAllGather>);  // as scatters, exchanges
   }
 }
 

@@ -1,25 +1,19 @@
 #include "studies/band.h"
 
 #include <cmath>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "studies/kernel_times.h"
+#include "tests/support/small_decoder.h"
 
 namespace isthmus::studies {
 namespace {
 
 // One GPU's worth of matrix products with little else: 8 GPUs, no tensor parallelism.
-constexpr const char* kComputeBound = R"(
-cluster: h100-dgx
-workload: {sequence_length: 4096, global_batch: 64}
-modules:
-  llm:
-    model: {kind: decoder, name: small, source: made up, num_layers: 16, hidden: 4096,
-            ffn_hidden: 16384, num_heads: 32, vocab_size: 32000}
-    layout: {tp: 1, dp: 8}
-)";
+const std::string kComputeBound = tests::SmallDecoder("tp: 1, dp: 8");
 
 TEST(BandTest, TheClockDecidesAComputeBoundStep) {
   const auto scenario = scenarios::ParseScenario(kComputeBound, "compute.yaml");

@@ -1,24 +1,18 @@
 #include "studies/duty_relief.h"
 
 #include <cmath>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "studies/predict.h"
+#include "tests/support/small_decoder.h"
 
 namespace isthmus::studies {
 namespace {
 
 // Four stages of 8 microbatches: bubbles and exposed communication leave the tensor cores idle.
-constexpr const char* kFourStages = R"(
-cluster: h100-dgx
-workload: {sequence_length: 4096, global_batch: 64}
-modules:
-  llm:
-    model: {kind: decoder, name: small, source: made up, num_layers: 16, hidden: 4096,
-            ffn_hidden: 16384, num_heads: 32, vocab_size: 32000}
-    layout: {tp: 2, pp: 4, dp: 8}
-)";
+const std::string kFourStages = tests::SmallDecoder("tp: 2, pp: 4, dp: 8");
 constexpr const char* kSwitch = "parameters.clock.duty_relief.enabled=1";
 
 double FullStep(const StepSimulation& simulation) {

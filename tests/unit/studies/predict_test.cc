@@ -7,20 +7,13 @@
 
 #include "base/error.h"
 #include "studies/kernel_times.h"
+#include "tests/support/small_decoder.h"
 
 namespace isthmus::studies {
 namespace {
 
 // A decoder over four stages with nothing to hide: 64 GPUs, 16 layers, 8 microbatches.
-constexpr const char* kFourStages = R"(
-cluster: h100-dgx
-workload: {sequence_length: 4096, global_batch: 64}
-modules:
-  llm:
-    model: {kind: decoder, name: small, source: made up, num_layers: 16, hidden: 4096,
-            ffn_hidden: 16384, num_heads: 32, vocab_size: 32000}
-    layout: {tp: 2, pp: 4, dp: 8}
-)";
+const std::string kFourStages = tests::SmallDecoder("tp: 2, pp: 4, dp: 8");
 
 TEST(PredictTest, StragglersOfStagesDontAddUpAlongThePipeline) {
   const auto scenario = scenarios::ParseScenario(kFourStages, "four.yaml");

@@ -13,7 +13,10 @@ find_program(ISTHMUS_CCACHE ccache)
 if(ISTHMUS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths below the root count as relative, so that all checkouts share what one has compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
-      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${ISTHMUS_CCACHE}")
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      # What it takes to share precompiled headers and what includes them.
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      "${ISTHMUS_CCACHE}")
 endif()
 
 # Equal inputs give equal bytes: the compiler may not fuse a multiply and an add where it likes.

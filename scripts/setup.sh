@@ -2,28 +2,38 @@
 # Installs the Debian packages that building Isthmus needs, only those that are missing:
 #
 #   scripts/setup.sh            what building and simulating needs
+#   scripts/setup.sh --backend  that, and PyTorch for real ranks, into .torch (1.5 GB)
 #   scripts/setup.sh --test     that, and what the tests need
 #   scripts/setup.sh --lint     that, and clang-format and clang-tidy
 #   scripts/setup.sh --fit      what building and simulating needs, and numpy and scipy for scripts/fit/
 #
 # Runs as root or with sudo; does nothing (and needs no network) when all is there.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 build_packages=(
   g++ cmake ninja-build ccache git python3 ca-certificates
   libboost-dev libcli11-dev libfmt-dev libprotobuf-dev libspdlog-dev libyaml-cpp-dev libzstd-dev
   nlohmann-json3-dev protobuf-compiler
 )
+backend_packages=(libgloo-dev python3-venv)
 test_packages=(libbenchmark-dev libgmock-dev libgtest-dev libsimgrid-dev python3-venv)
 lint_packages=(clang-format-14 clang-tidy-14)
 fit_packages=(python3-numpy python3-scipy)
 
+with_torch=no
+case "${1:-}" in
+  --backend | --test | --lint) with_torch=yes ;;
+esac
 case "${1:-}" in
   "") wanted=("${build_packages[@]}") ;;
-  --test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
-  --lint) wanted=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
+  --backend) wanted=("${build_packages[@]}" "${backend_packages[@]}") ;;
+  --test) wanted=("${build_packages[@]}" "${backend_packages[@]}" "${test_packages[@]}") ;;
+  --lint)
+    wanted=("${build_packages[@]}" "${backend_packages[@]}" "${test_packages[@]}"
+            "${lint_packages[@]}") ;;
   --fit) wanted=("${build_packages[@]}" "${fit_packages[@]}") ;;
-  *) echo "usage: scripts/setup.sh [--test|--lint|--fit]" >&2; exit 2 ;;
+  *) echo "usage: scripts/setup.sh [--backend|--test|--lint|--fit]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -33,12 +43,29 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
+# PyTorch and what its CPU half needs, without their dependencies. torch carries both halves.
+wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+install_torch() {
+  [ -e .torch/isthmus-complete ] && return
+  echo "Installing ${wheels[0]} into .torch"
+  rm -rf .torch
+  if ! { python3 -m venv .torch &&
+         .torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+           "${wheels[@]}"; }; then
+    rm -rf .torch
+    echo "Installing ${wheels[*]} failed; without it everything but \`run\` and \`calibrate\` works." >&2
+    exit 1
+  fi
+  touch .torch/isthmus-complete
+}
+
 missing=()
 for package in "${wanted[@]}"; do
   status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$status" = installed ] || missing+=("$package")
 done
 if [ ${#missing[@]} -eq 0 ]; then
+  if [ "$with_torch" = yes ]; then install_torch; fi
   exit 0
 fi
 
@@ -64,3 +91,4 @@ if ! { run_apt update && run_apt install --no-install-recommends "${missing[@]}"
   echo "Installing the packages failed. Isthmus is built and tested on Debian 12." >&2
   exit 1
 fi
+if [ "$with_torch" = yes ]; then install_torch; fi

@@ -46,6 +46,7 @@ std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& bl
   Op op = ComputeOp(state, shape, Action::kBackwardInput, turn, index);
   op.size = writer_.WorkSlot(Key(kSlotBackwardInput),
                              works_.Get(at_.module, shape, Action::kBackwardInput));
+  op.span = writer_.Span(Key(kSlotBackwardInput), SpanOf(block));
   return writer_.Add(op, consumed, produced);
 }
 
@@ -58,6 +59,7 @@ void ModuleEmitter::FinishDeferred(StepState& state) {
     Op op = ComputeOp(state, shape, Action::kBackwardWeight, deferred.turn, deferred.index);
     op.size = writer_.WorkSlot(Key(kSlotBackwardWeight),
                                works_.Get(at_.module, shape, Action::kBackwardWeight));
+    op.span = writer_.Span(Key(kSlotBackwardWeight), SpanOf(*deferred.block));
     state.last_compute = writer_.Add(op, consumed, produced);
   }
   deferred_.clear();

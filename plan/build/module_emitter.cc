@@ -170,6 +170,25 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, const Turn& turn,
   }
 }
 
+BlockSpan ModuleEmitter::SpanOf(const BackwardBlock& block) {
+  return {.block = block.block,
+          .first_layer = block.first_layer,
+          .recomputed = block.recomputed,
+          .needs_input_gradient = block.needs_input_gradient,
+          .needs_weight_gradient = block.needs_weight_gradient,
+          .active = block.active};
+}
+
+std::uint32_t ModuleEmitter::SpanOf(SlotKey key, const Turn& turn, const ForwardBlock& block) {
+  key.chunk = static_cast<std::uint16_t>(turn.chunk);
+  std::vector<BlockSpan> parts;
+  for (const BackwardBlock& part : block.backward) {
+    parts.push_back(SpanOf(part));
+    if (module_.settings.backward == BackwardMode::kAbsent) parts.back().active = false;
+  }
+  return writer_.Span(key, {.block = block.block, .first_layer = block.first_layer}, parts);
+}
+
 std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn,
                                               const std::vector<ValueId>& inputs) {
   const std::vector<ForwardBlock>& blocks = BlocksOf(turn);
@@ -200,9 +219,10 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn
     }
     SaveContexts(block, turn, produced);
     Op op = ComputeOp(state, shape, Action::kForward, turn, index);
-    op.size = writer_.WorkSlot(Key(kSlotForward, static_cast<std::size_t>(block.block.num_layers),
-                                   Span(block.block, block.first_layer)),
-                               works_.Get(at_.module, shape, Action::kForward));
+    const SlotKey key = Key(kSlotForward, static_cast<std::size_t>(block.block.num_layers),
+                            Span(block.block, block.first_layer));
+    op.size = writer_.WorkSlot(key, works_.Get(at_.module, shape, Action::kForward));
+    op.span = SpanOf(key, turn, block);
     state.last_compute = writer_.Add(op, consumed, produced);
     flowing.clear();
     if (output) flowing.push_back(*output);
@@ -226,6 +246,7 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
     Op op = ComputeOp(state, shape, Action::kRecompute, turn, index);
     op.size = writer_.WorkSlot(Key(kSlotRecompute, layers, span),
                                works_.Get(at_.module, shape, Action::kRecompute));
+    op.span = writer_.Span(Key(kSlotRecompute, layers, span), SpanOf(block));
     std::vector<ValueId> read = saved;
     // The layer is rebuilt right before its backward, so the gradient is waited for first.
     read.insert(read.end(), consumed.begin(), consumed.end());
@@ -239,6 +260,7 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
   Op op = ComputeOp(state, shape, Action::kBackward, turn, index);
   op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
                              works_.Get(at_.module, shape, Action::kBackward));
+  op.span = writer_.Span(Key(kSlotBackward, layers, span), SpanOf(block));
   return writer_.Add(op, consumed, produced);
 }
 

@@ -112,6 +112,8 @@ class ModuleEmitter {
   BlockShape ShapeOf(const BackwardBlock& backward) const;
   /// Layers of all chunks, and the ends that any of them has.
   BlockShape ShapeOfRank() const;
+  static BlockSpan SpanOf(const BackwardBlock& block);
+  std::uint32_t SpanOf(SlotKey key, const Turn& turn, const ForwardBlock& block);
   Storage ActivationStorage(ValueKind kind, MemoryCategory category, const Turn& turn,
                             SizeId size) const;
   Op ComputeOp(const StepState& state, const BlockShape& shape, Action action, const Turn& turn,
@@ -153,6 +155,7 @@ class ModuleEmitter {
   std::uint32_t AxesGroup(AxisSet axes);
   base::Bytes ParameterBytes(std::int64_t parameters) const;
   base::Bytes GradientBytes(std::int64_t parameters) const;
+  base::Bytes ScalarBytes() const;  // of a norm or flag of this module
 
   RoleWriter& writer_;
   WorkPool& works_;

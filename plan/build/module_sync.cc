@@ -14,6 +14,10 @@ base::Bytes ModuleEmitter::ParameterBytes(std::int64_t parameters) const {
   return base::Bytes{parameters * BytesOf(ParameterType(module_.settings)).value()};
 }
 
+base::Bytes ModuleEmitter::ScalarBytes() const {
+  return base::Bytes{module_.settings.gradient_dtype == DType::kFp64 ? 8 : 4};
+}
+
 base::Bytes ModuleEmitter::GradientBytes(std::int64_t parameters) const {
   return base::Bytes{parameters * BytesOf(module_.settings.gradient_dtype).value()};
 }
@@ -50,9 +54,8 @@ void ModuleEmitter::AddPersistentStorage() {
   }
   reduced_.assign(buckets_.size(), false);
   if (!trained()) return;
-  // Adam: fp32 master weights and two moments, 12 B a parameter, over the shards. With fp32 working
-  // weights there is no separate master copy.
-  const std::int64_t per_parameter = module_.settings.precision == DType::kFp32 ? 8 : 12;
+  // Over the shards.
+  const std::int64_t per_parameter = OptimizerStateBytes(module_.settings.precision).value();
   const std::int64_t owned = (trained_parameters_ + shards() - 1) / shards();
   optimizer_state_ =
       add(ValueKind::kOptimizerState, MemoryCategory::kOptimizerState, 0, -1,
@@ -78,7 +81,7 @@ ValueId ModuleEmitter::AddScalar() {
   return writer_.AddValue({.kind = ValueKind::kScalar,
                            .category = MemoryCategory::kWorkspace,
                            .module = static_cast<std::uint16_t>(at_.module),
-                           .size = writer_.Size(Key(kSlotScalar), base::Bytes{4})});
+                           .size = writer_.Size(Key(kSlotScalar), ScalarBytes())});
 }
 
 ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSet axes,
@@ -193,7 +196,7 @@ ValueId ModuleEmitter::Norm(StepState& state) {
   AddOptimizerOp(state, OptimizerAction::kNorm, gradients_, {squared});
   if (at_.module_ranks == 1) return squared;
   return Communicate(state, CollectiveKind::kAllReduce, kAllAxes, Purpose::kScalars,
-                     Key(kSlotScalar), base::Bytes{4}, squared, 0, /*serial=*/false);
+                     Key(kSlotScalar), ScalarBytes(), squared, 0, /*serial=*/false);
 }
 
 ValueId ModuleEmitter::CheckOverflow(StepState& state) {

@@ -197,6 +197,8 @@ PlacedJob Place(const Job& job) {
       const StagePlan& plan = placed.stages.back()[stage];
       entry.rank_parameters[stage % static_cast<std::size_t>(pp)] +=
           plan.trained_parameters + plan.frozen_parameters;
+      entry.contents.push_back(
+          {.block = plan.whole, .first_layer = plan.first_layer, .buckets = plan.buckets});
     }
   }
   for (const Edge& edge : job.edges)

@@ -46,6 +46,19 @@ std::uint32_t RoleWriter::WorkSlot(const SlotKey& key, std::uint32_t work) {
   return at->second;
 }
 
+std::uint32_t RoleWriter::Span(const SlotKey& key, BlockSpan span,
+                               const std::vector<BlockSpan>& parts) {
+  const auto known = spans_.find(key);
+  if (known != spans_.end()) return known->second;
+  span.first_part = static_cast<std::uint32_t>(role_.spans.size());
+  span.num_parts = static_cast<std::uint32_t>(parts.size());
+  role_.spans.insert(role_.spans.end(), parts.begin(), parts.end());
+  role_.spans.push_back(span);
+  const auto index = static_cast<std::uint32_t>(role_.spans.size() - 1);
+  spans_.emplace(key, index);
+  return index;
+}
+
 StorageId RoleWriter::AddStorage(const Storage& storage) {
   role_.storages.push_back(storage);
   return static_cast<StorageId>(role_.storages.size() - 1);

@@ -33,6 +33,9 @@ class RoleWriter {
   /// A work by name; `work` is an index into Program::works.
   std::uint32_t WorkSlot(const SlotKey& key, std::uint32_t work);
 
+  /// A span by name, as sizes; `parts` are the spans of a forward's backward.
+  std::uint32_t Span(const SlotKey& key, BlockSpan span, const std::vector<BlockSpan>& parts = {});
+
   StorageId AddStorage(const Storage& storage);
   /// Version 0 of a new storage.
   ValueId AddValue(const Storage& storage);
@@ -69,6 +72,7 @@ class RoleWriter {
   SizeTable table_;
   std::map<SlotKey, SizeId> sizes_;
   std::map<SlotKey, std::uint32_t> works_;
+  std::map<SlotKey, std::uint32_t> spans_;
 };
 
 }  // namespace isthmus::plan

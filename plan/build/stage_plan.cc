@@ -91,6 +91,7 @@ std::vector<Bucket> FillBuckets(std::vector<Unit>& units, std::int64_t threshold
     Bucket& bucket = buckets.emplace_back();
     for (Unit* unit : *members) {
       unit->bucket = static_cast<int>(buckets.size()) - 1;
+      bucket.first_layer = unit->layer;  // the frontmost comes last
       bucket.parameters += unit->parameters;
       Merge(bucket.block, unit->block);
     }

@@ -5,6 +5,7 @@
 
 #include "plan/job.h"
 #include "plan/model/layers.h"
+#include "plan/program/block_span.h"
 
 namespace isthmus::plan {
 
@@ -27,12 +28,6 @@ struct ForwardBlock {
   int first_layer = 0;
   std::vector<int> parameters;
   std::vector<BackwardBlock> backward;  // in forward order
-};
-
-/// Parameters that are gathered and whose gradients are reduced together.
-struct Bucket {
-  Block block;  // what it holds, for the printer
-  std::int64_t parameters = 0;
 };
 
 /// How the layers that one rank holds of a module are cut into ops and buckets.

@@ -13,6 +13,8 @@ base::Bytes BytesOf(DType dtype) {
       return base::Bytes(2);
     case DType::kFp32:
       return base::Bytes(4);
+    case DType::kFp64:
+      return base::Bytes(8);
   }
   ISTHMUS_CHECK(false, "no such dtype: {}", static_cast<int>(dtype));
 }

@@ -15,7 +15,8 @@
 /// the same pieces in the same order under the same indices.
 namespace isthmus::plan {
 
-enum class DType : std::uint8_t { kFp8, kBf16, kFp16, kFp32 };
+/// kFp64 is for parity tests on real ranks: no profile has its rates.
+enum class DType : std::uint8_t { kFp8, kBf16, kFp16, kFp32, kFp64 };
 base::Bytes BytesOf(DType dtype);
 
 /// Which code runs the attention core; a scenario setting because it decides up to 9 % of a step.

@@ -95,6 +95,9 @@ std::int64_t ReplicatedParameters(const BlockShape& shape);
 /// vocab_size rounded up to a multiple of 128·tp, as Megatron does, or of the framework's own.
 std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp, int vocabulary_multiple = 128);
 
+/// Adam's state of one parameter: two moments and a master copy in fp32; with fp32 or fp64 working
+/// weights two moments of their type and no copy.
+base::Bytes OptimizerStateBytes(DType precision);
 /// Optimizer work over `owned` of the `held` parameters of this rank (modelling_runs §5): zero
 /// writes the held main gradients, clip scales them, norm reads the owned ones, check too when the
 /// precision is fp16 (loss scaling), step moves 34 B per owned parameter (Adam with fp32 master).

@@ -51,6 +51,20 @@ MemoryBound TrafficOf(const ModuleSettings& settings, std::int64_t held, std::in
 
 }  // namespace
 
+base::Bytes OptimizerStateBytes(DType precision) {
+  switch (precision) {
+    case DType::kFp64:
+      return base::Bytes(16);
+    case DType::kFp32:
+      return base::Bytes(8);
+    case DType::kFp8:
+    case DType::kBf16:
+    case DType::kFp16:
+      return base::Bytes(12);
+  }
+  ISTHMUS_CHECK(false, "no such dtype: {}", static_cast<int>(precision));
+}
+
 Work DescribeOptimizerWork(const ModuleSettings& settings, std::int64_t held, std::int64_t owned,
                            OptimizerAction action) {
   ISTHMUS_CHECK(0 <= owned && owned <= held, "owns {} of {} parameters", owned, held);

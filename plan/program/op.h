@@ -80,6 +80,7 @@ struct Op {
   std::uint16_t num_produced = 0;
   std::uint16_t block =
       0;  // Compute: block within the chunk; collectives: bucket, or step of the boundary
+  std::uint32_t span = kNone32;  // Compute: index into Role::spans
 
   Action action() const { return static_cast<Action>(detail); }
   CollectiveKind collective() const { return static_cast<CollectiveKind>(detail); }

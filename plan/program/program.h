@@ -10,6 +10,7 @@
 #include "plan/boundary/boundary.h"
 #include "plan/job.h"
 #include "plan/layout/grid.h"
+#include "plan/program/block_span.h"
 #include "plan/program/op.h"
 
 namespace isthmus::plan {
@@ -72,6 +73,7 @@ struct Role {
   std::vector<ValueId> produced;  // side array of ops; a P2P op produces what its receives deliver
   std::vector<Value> values;
   std::vector<Storage> storages;
+  std::vector<BlockSpan> spans;
 
   std::span<const ValueId> consumed_by(const Op& op) const {
     return {consumed.data() + op.first_consumed, op.num_consumed};
@@ -98,6 +100,7 @@ struct PlacedModule {
   Grid grid;                     // homogeneous encoders: the LLM's stage 0 view
   std::vector<int> first_layer;  // by virtual stage (chunk · pp + stage): first layer, then the end
   std::vector<std::int64_t> rank_parameters;  // by stage: parameters one rank holds
+  std::vector<StageContents> contents;        // by virtual stage
 
   /// Virtual stages of a rank.
   int num_chunks() const {

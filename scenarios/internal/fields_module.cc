@@ -147,10 +147,11 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 "with recompute full: layers per stage; 0: all");
   archive.Value("precision",
                 OneOf(settings.precision, {Means("bf16", DType::kBf16), Means("fp16", DType::kFp16),
-                                           Means("fp32", DType::kFp32), Means("fp8", DType::kFp8)}),
+                                           Means("fp32", DType::kFp32), Means("fp64", DType::kFp64),
+                                           Means("fp8", DType::kFp8)}),
                 kOptional,
                 "type of weights and activations; fp8: matrix products of the layers in fp8, "
-                "everything else in 16 bit");
+                "everything else in 16 bit; fp64: for runs on real ranks only");
   archive.Value("fp8_scaling",
                 OneOf(settings.fp8_scaling, {Means("tensor", plan::Fp8Scaling::kTensor),
                                              Means("block", plan::Fp8Scaling::kBlock)}),
@@ -159,7 +160,8 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 "with precision fp8: weights are kept and gathered in fp8 alone");
   archive.Value(
       "gradient_dtype",
-      OneOf(settings.gradient_dtype, {Means("fp32", DType::kFp32), Means("bf16", DType::kBf16)}),
+      OneOf(settings.gradient_dtype, {Means("fp32", DType::kFp32), Means("fp64", DType::kFp64),
+                                      Means("bf16", DType::kBf16)}),
       kOptional, "type of the main gradients, which are accumulated and reduced");
   archive.Value(
       "attention",

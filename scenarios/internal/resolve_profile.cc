@@ -79,6 +79,8 @@ const char* ProfileName(plan::DType dtype) {
       return "bf16";
     case plan::DType::kFp32:
       return "fp32";
+    case plan::DType::kFp64:
+      return "fp64";
   }
   return "";
 }

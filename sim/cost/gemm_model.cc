@@ -109,6 +109,9 @@ const GemmModel::Coefficients& GemmModel::CoefficientsOf(const plan::Gemm& gemm)
     case plan::DType::kFp32:
       name = "fp32";
       break;
+    case plan::DType::kFp64:
+      name = "fp64";
+      break;
   }
   if (found == nullptr || !*found) {
     throw base::Error(

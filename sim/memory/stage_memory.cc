@@ -81,7 +81,7 @@ class StageWalk {
     }
     const std::int64_t shards =
         std::int64_t{grid.size(plan::Axis::kDpShard)} * grid.size(plan::Axis::kCp);
-    const std::int64_t state = module.settings.precision == plan::DType::kFp32 ? 8 : 12;
+    const std::int64_t state = plan::OptimizerStateBytes(module.settings.precision).value();
     live(MemoryCategory::kParameters) = held * parameter + plan::WeightCopyBytes(whole).value();
     live(MemoryCategory::kGradients) = held * gradient;
     live(MemoryCategory::kOptimizerState) = (held + shards - 1) / shards * state;

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "backend/torch/comm/communicator.h"
+#include "plan/program/program.h"
+
+namespace isthmus::backend {
+
+/// Makes the c10d backend of a group: Gloo here, NCCL in the GPU library.
+///
+/// `store` is the group's own name space; members call with equal names.
+class BackendFactory {
+ public:
+  virtual ~BackendFactory() = default;
+  virtual c10::intrusive_ptr<c10d::Backend> Make(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 int index, int size) = 0;
+};
+
+/// Gloo over TCP, one worker thread a group. Waits of longer than `timeout` end in base::IoError.
+class GlooFactory final : public BackendFactory {
+ public:
+  explicit GlooFactory(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  c10::intrusive_ptr<c10d::Backend> Make(const c10::intrusive_ptr<c10d::Store>& store, int index,
+                                         int size) override;
+
+ private:
+  std::chrono::milliseconds timeout_;
+};
+
+/// All communicators that a rank's program names.
+///
+/// All ranks construct it at the same time: groups are created in one order over the whole program,
+/// each by its members only. Collectives, inner collectives of Compute, and messages have backends
+/// of their own, since they are issued on lanes of their own. Lifetime: `program` and `factory`
+/// must outlive the construction. Belongs to one rank's thread.
+class Communicators {
+ public:
+  Communicators(const plan::Program& program, base::Rank rank,
+                const c10::intrusive_ptr<c10d::Store>& store, BackendFactory& factory);
+
+  /// For collectives on `group` of the rank's role.
+  Communicator& Of(std::uint32_t group) { return *collectives_[group]; }
+  /// For what a Compute op of `module` does inside, over one axis (kTp or kCp) of its grid; of one
+  /// member where the axis has size 1.
+  Communicator& Inside(std::uint16_t module, plan::AxisSet axis);
+  /// All ranks, for messages: members in rank order.
+  Communicator& messages() { return *messages_; }
+  /// All ranks, for what is not part of the program: start-up, gathering of traces. Not recorded.
+  Communicator& control() { return *control_; }
+
+  void RecordCalls(std::vector<CommCall>* log);
+  void EnterOp(std::uint32_t op);
+
+ private:
+  std::vector<std::unique_ptr<Communicator>> owned_;
+  std::vector<Communicator*> collectives_;                                  // by Role::groups
+  std::map<std::pair<std::uint16_t, std::uint8_t>, Communicator*> inside_;  // by module, axis bits
+  Communicator* messages_ = nullptr;
+  Communicator* control_ = nullptr;
+};
+
+}  // namespace isthmus::backend

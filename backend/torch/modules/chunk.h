@@ -16,23 +16,27 @@ namespace isthmus::backend {
 
 /// Data of one microbatch (colocated encoders: of the window) as a rank of the module needs it.
 struct BlockData {
-  // Encoders with a stem: [tokens, input_width], this rank's tokens.
+  // Encoders: [tokens, input_width], this rank's part over cp, whole on every tp rank; without a
+  // stem [tokens, hidden].
   at::Tensor patches;
-  // Decoder stem: [samples, sequence] token ids; where `placeholder[e]` of edge e are true, the
-  // boundary tensor's rows take the place of the embedding, in order.
+  // Decoder stem: [samples, sequence] token ids, whole on every cp rank; where `placeholder[e]` of
+  // edge e are true, the boundary tensor's rows take the place of the embedding, in order.
   at::Tensor tokens;
   std::vector<at::Tensor> placeholders;  // by incoming edge: [samples, sequence] bool
-  // Decoder head: [samples, sequence]; labels of masked positions are ignored.
+  // Decoder head: [samples, sequence], whole; labels of masked positions are ignored.
   at::Tensor labels;
   at::Tensor loss_mask;
-  std::int64_t num_tokens = 0;  // encoders: tokens of the lane
+  std::int64_t num_tokens = 0;  // encoders: tokens of the lane on this cp rank
 };
 
 /// What flows into a part of a chunk.
 struct PartInputs {
-  at::Tensor hidden;                 // from the part or stage in front; undefined at a stem
-  std::vector<at::Tensor> boundary;  // decoder stem: by incoming edge, [tokens, width], whole on
-                                     // every tp and cp rank; undefined or 0 rows: no such tokens
+  // From the part or stage in front; undefined at the first part. In front of a decoder's stem is
+  // only an LLM-side projector: where it is a part of its own, what it returned.
+  at::Tensor hidden;
+  // LLM-side projector and decoder stem: by incoming edge, [tokens, width], whole on every tp and
+  // cp rank; undefined or 0 rows: no such tokens. Needed by both where they are parts of their own.
+  std::vector<at::Tensor> boundary;
   const BlockData* data = nullptr;
 };
 

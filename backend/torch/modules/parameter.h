@@ -29,8 +29,13 @@ struct Parameter {
   std::vector<std::int64_t> shape;  // local
   std::vector<ParameterPiece> pieces;
   bool frozen = false;
-  /// Equal on all ranks of tp; under sequence parallelism their gradients are summed over tp.
+  /// Equal on all ranks of tp. The gradient is whole on each of them, too, but where `partial` says
+  /// that it is the one of the rank's own tokens (norms under sequence parallelism): those are
+  /// summed over tp.
   bool replicated_over_tp = false;
+  bool partial_over_tp = false;
+  /// The last stage's copy of tied embeddings, which the first stage owns.
+  bool tied_copy = false;
   at::Tensor weight;
   at::Tensor main_gradient;
 

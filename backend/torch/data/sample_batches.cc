@@ -1,0 +1,96 @@
+#include "backend/torch/data/sample_batches.h"
+
+#include <algorithm>
+
+#include "backend/torch/data/sample_order.h"
+
+namespace isthmus::backend {
+namespace {
+
+std::size_t EdgeFrom(const plan::Program& program, std::uint16_t module) {
+  const auto found = std::find_if(program.edges.begin(), program.edges.end(),
+                                  [&](const plan::Edge& edge) { return edge.from == module; });
+  return static_cast<std::size_t>(found - program.edges.begin());
+}
+
+at::ScalarType TypeOf(plan::DType dtype) {
+  switch (dtype) {
+    case plan::DType::kFp64:
+      return at::kDouble;
+    case plan::DType::kFp32:
+      return at::kFloat;
+    case plan::DType::kFp16:
+      return at::kHalf;
+    case plan::DType::kBf16:
+    case plan::DType::kFp8:
+      break;
+  }
+  return at::kBFloat16;
+}
+
+}  // namespace
+
+BlockData SampleBatches::Get(const BatchRequest& request) {
+  const bool decoder = program_.modules[request.module].module.kind == plan::ModuleKind::kDecoder;
+  return decoder ? ForDecoder(request) : ForEncoder(request);
+}
+
+const Sample& SampleBatches::At(std::int64_t step, std::int64_t sample) {
+  if (step != step_) samples_.clear();
+  step_ = step;
+  auto found = samples_.find(sample);
+  if (found == samples_.end()) {
+    const std::int64_t number = step * program_.workload.global_batch + sample;
+    found = samples_.emplace(sample, task_->Draw(number)).first;
+  }
+  return found->second;
+}
+
+BlockData SampleBatches::ForEncoder(const BatchRequest& request) {
+  const plan::Module& module = program_.modules[request.module].module;
+  const std::size_t edge = EdgeFrom(program_, request.module);
+  const EncoderShare share =
+      EncoderSpans(program_, request.module, request.rank, request.microbatch);
+  std::vector<at::Tensor> parts;
+  for (const SampleSpan& span : share.spans) {
+    const at::Tensor& patches = At(request.step, span.sample).patches[edge];
+    const std::int64_t first = span.span * module.span_tokens;
+    parts.push_back(
+        patches.narrow(0, first, std::min(module.span_tokens, module.tokens_per_sample - first)));
+  }
+  BlockData data;
+  const std::int64_t width =
+      module.input_width > 0 ? module.input_width : module.transformer.hidden;
+  const at::Tensor lane = parts.empty() ? at::zeros({0, width}, at::kFloat) : at::cat(parts);
+  data.num_tokens = lane.size(0);
+  data.patches = lane.slice(0, share.token_begin, share.token_end)
+                     .to(TypeOf(plan::ActivationType(module.settings)))
+                     .contiguous();
+  return data;
+}
+
+BlockData SampleBatches::ForDecoder(const BatchRequest& request) {
+  std::vector<at::Tensor> tokens;
+  std::vector<at::Tensor> labels;
+  std::vector<at::Tensor> masks;
+  std::vector<std::vector<at::Tensor>> placeholders(program_.edges.size());
+  for (const std::int64_t number :
+       DecoderSamples(program_, request.module, request.rank, request.microbatch)) {
+    const Sample& sample = At(request.step, number);
+    tokens.push_back(sample.tokens);
+    labels.push_back(sample.labels);
+    masks.push_back(sample.loss_mask);
+    for (std::size_t edge = 0; edge < placeholders.size(); ++edge) {
+      placeholders[edge].push_back(sample.placeholders[edge]);
+    }
+  }
+  BlockData data;
+  data.tokens = at::stack(tokens);
+  data.labels = at::stack(labels);
+  data.loss_mask = at::stack(masks);
+  for (const auto& edge : placeholders) data.placeholders.push_back(at::stack(edge));
+  data.num_tokens = data.tokens.numel();
+  return data;
+}
+
+}  // namespace isthmus::backend

@@ -109,6 +109,20 @@ std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
   return assumptions;
 }
 
+// Fills both fingerprints from the effective tree and the profile.
+void Hash(const Node& effective, Scenario& scenario) {
+  const auto is_training = [](const Node::Entry& entry) { return entry.key == "training"; };
+  Node predicted = effective;
+  std::erase_if(predicted.entries, is_training);
+  base::HashBuilder hash;
+  AddToHash(predicted, hash);
+  base::HashBuilder run_hash = hash;
+  hash.Add(scenario.profile.Hash());
+  scenario.hash = hash.digest();
+  AddToHash(*effective.Find("training"), run_hash);
+  scenario.run_hash = run_hash.digest();
+}
+
 // The profile a scenario names, or that of its GPUs.
 profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const SearchPaths& search) {
   ScenarioSpec& spec = resolution.spec;
@@ -157,10 +171,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   Recorder recorder(effective);
   Fields(recorder, spec);
   Annotate(effective, "", resolution);
-  base::HashBuilder hash;
-  AddToHash(effective, hash);
-  hash.Add(scenario.profile.Hash());
-  scenario.hash = hash.digest();
+  Hash(effective, scenario);
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
   for (std::string& assumption : FrameworkAssumptions(resolution)) {
@@ -173,6 +184,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.description = std::move(spec.description);
   scenario.cluster = std::move(spec.cluster);
   scenario.metric = spec.step.metric;
+  scenario.training = std::move(spec.training);
   scenario.seed = static_cast<std::uint64_t>(spec.seed);
   return scenario;
 }

@@ -27,11 +27,15 @@ struct Scenario {
   profiles::Profile profile;
   StepMetric metric = StepMetric::kFull;
   std::uint64_t seed = 1;
+  Training training;
   /// What was assumed: by the file's author, by the models' files, by the cluster's.
   std::vector<std::string> assumptions;
-  /// Fingerprint of all that decides a result: effective values and the profile. Names,
-  /// descriptions, sources and the way the values are spread over files don't enter.
+  /// Fingerprint of all that decides a prediction: effective values and the profile. Names,
+  /// descriptions, sources and the way the values are spread over files don't enter, nor does
+  /// `training`.
   std::uint64_t hash = 0;
+  /// Fingerprint of what decides a real run: the values that enter `hash`, and `training`.
+  std::uint64_t run_hash = 0;
   /// The effective scenario as YAML, the origin of each value beside it (`file:line`, `--set key`,
   /// `default` or `derived`). Loading it gives the same hash.
   std::string effective_yaml;

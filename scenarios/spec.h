@@ -110,6 +110,42 @@ struct StepSpec {
   std::int64_t num_steps = 1;
 };
 
+enum class LearningRateSchedule : std::uint8_t { kConstant, kCosine };
+
+/// What the data of a real run are.
+enum class TrainingTask : std::uint8_t {
+  kRandom,  ///< tokens and inputs drawn at random: nothing to learn
+  kShapes,  ///< drawn shapes and their captions
+};
+
+/// The factor on the loss of an fp16 run, as PyTorch's GradScaler has it: times growth_factor after
+/// growth_interval steps without an overflow, times backoff_factor at each overflow.
+struct LossScale {
+  double initial = 65536.0;
+  double growth_factor = 2.0;
+  double backoff_factor = 0.5;
+  std::int64_t growth_interval = 2000;
+};
+
+/// How a real run trains. A prediction does not depend on it, nor does a program.
+struct Training {
+  /// The rate goes up linearly over the warm-up, then stays or falls to min_learning_rate as half a
+  /// cosine that ends with step `decay_steps`.
+  double learning_rate = 1e-3;
+  double min_learning_rate = 0.0;
+  std::int64_t warmup_steps = 0;
+  LearningRateSchedule schedule = LearningRateSchedule::kConstant;
+  std::int64_t decay_steps = 0;              ///< 0: the steps of the run
+  std::vector<double> betas = {0.9, 0.999};  ///< Adam's; two of them
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;  ///< decoupled (AdamW)
+  /// Bound of the norm of all gradients; 0 exactly if the optimizer plans no clip.
+  double clip_norm = 1.0;
+  double initial_std = 0.02;  ///< of initial weights
+  LossScale loss_scale;
+  TrainingTask task = TrainingTask::kRandom;
+};
+
 /// A whole file, everything it builds on merged in.
 struct ScenarioSpec {
   std::string name;
@@ -131,6 +167,7 @@ struct ScenarioSpec {
   plan::OptimizerOptions optimizer;
   plan::Allocator allocator = plan::Allocator::kCaching;
   StepSpec step;
+  Training training;
 };
 
 /// `spec` as a scenario file: what equals its default is left out. Loading the text gives `spec`

@@ -180,6 +180,8 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
                 "how device memory is reserved: PyTorch's segments, the same under eager code on "
                 "several streams, or segments that grow");
   StructField(archive, "step", scenario.step, "what is simulated");
+  StructField(archive, "training", scenario.training,
+              "how `isthmus run` trains; nothing else reads it");
 }
 
 }  // namespace isthmus::scenarios::internal

@@ -248,6 +248,7 @@ plan::Job ResolveJob(Resolution& resolution) {
   CheckPresence(resolution);
   CheckCounts(resolution);
   CheckNames(resolution);
+  ResolveTraining(resolution);
   const bool can_relate = CanRelate(resolution);
   if (can_relate) ResolveGraph(resolution);
   const ModuleSpec* decoder = can_relate ? FindDecoder(resolution) : nullptr;

@@ -94,6 +94,9 @@ void SplitLayers(Resolution& resolution, const profiles::Profile& profile, plan:
 void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,
                  const std::vector<EncoderTokens>& tokens);
 
+// Checks how a real run trains, and fills clip_norm.
+void ResolveTraining(Resolution& resolution);
+
 // The job, if no check failed; throws what was found otherwise.
 plan::Job ResolveJob(Resolution& resolution);
 

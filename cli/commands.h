@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/run_options.h"
 
 /// The verbs of `isthmus`, each from its options to an exit code: 0 ok, 1 the answer is no. Errors
 /// are exceptions; main() prints them.
@@ -61,6 +64,12 @@ struct ReportOptions {
   Output output;
 };
 int Report(const ReportOptions& options);
+
+struct RunCommandOptions {
+  RunOptions run;
+  std::optional<std::uint16_t> port;
+};
+int Run(const RunCommandOptions& options);
 
 struct ValidateOptions {
   std::vector<std::string> files;

@@ -39,6 +39,7 @@ struct Verbs {
   ScenarioOptions scenario;
   ReportOptions report;
   ValidateOptions validate;
+  RunCommandOptions run_command;
   std::function<int()> run;
 };
 
@@ -172,6 +173,21 @@ void AddValidate(CLI::App& app, Verbs& verbs) {
   verb.callback([&verbs] { verbs.run = [&verbs] { return Validate(verbs.validate); }; });
 }
 
+void AddRun(CLI::App& app, Verbs& verbs) {
+  RunCommandOptions& options = verbs.run_command;
+  CLI::App& verb = *app.add_subcommand("run", "Train for real: ranks as processes of this machine");
+  AddRunOptions(verb, options.run);
+  verb.add_option("--port", options.port, "Where ranks meet; absent: a free port")
+      ->type_name("P")
+      ->check(CLI::Range(1, 65535));
+  verb.footer(
+      "Examples:\n"
+      "  isthmus run SCENARIO --steps 100\n"
+      "  isthmus run SCENARIO --trace measured.isthmus --checkpoint out/checkpoint\n"
+      "Many machines: docs/cluster.md.");
+  verb.callback([&verbs] { verbs.run = [&verbs] { return Run(verbs.run_command); }; });
+}
+
 /// Names a verb or option that doesn't exist before the parser complains of what is missing because
 /// of it.
 void CheckNames(const CLI::App& app, int argc, char** argv) {
@@ -201,7 +217,7 @@ void CheckNames(const CLI::App& app, int argc, char** argv) {
   }
 }
 
-int Run(int argc, char** argv) {
+int Main(int argc, char** argv) {
   CLI::App app{"Isthmus: simulator and digital twin of distributed training for multimodal LLMs",
                "isthmus"};
   Verbs verbs;
@@ -218,6 +234,7 @@ int Run(int argc, char** argv) {
   AddScenario(app, verbs);
   AddValidate(app, verbs);
   AddReport(app, verbs);
+  AddRun(app, verbs);
   CheckNames(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -236,7 +253,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return isthmus::cli::Run(argc, argv);
+    return isthmus::cli::Main(argc, argv);
   } catch (const isthmus::base::IoError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return isthmus::cli::kWorldFailure;

@@ -90,7 +90,9 @@ std::string PrintWhole(const plan::Program& program) {
 
 int Plan(const PlanOptions& options) {
   CheckOutput({options.scenario}, options.output);
-  const scenarios::Scenario scenario = scenarios::LoadScenario(options.scenario, options.overrides);
+  const scenarios::Scenario scenario =
+      scenarios::LoadScenario(options.scenario, options.overrides, scenarios::DefaultSearchPaths(),
+                              scenarios::Purpose::kExecute);
   const plan::Program program = plan::Build(scenario.job);
   if (options.rank && (*options.rank < 0 || *options.rank >= program.num_ranks)) {
     throw base::Error(fmt::format("--rank {}: the program has ranks 0 to {}", *options.rank,

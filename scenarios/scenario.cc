@@ -109,18 +109,13 @@ std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
   return assumptions;
 }
 
-// Fills both fingerprints from the effective tree and the profile.
-void Hash(const Node& effective, Scenario& scenario) {
-  const auto is_training = [](const Node::Entry& entry) { return entry.key == "training"; };
-  Node predicted = effective;
-  std::erase_if(predicted.entries, is_training);
+std::uint64_t HashOf(Node effective, const profiles::Profile& profile) {
+  std::erase_if(effective.entries,
+                [](const Node::Entry& entry) { return entry.key == "training"; });
   base::HashBuilder hash;
-  AddToHash(predicted, hash);
-  base::HashBuilder run_hash = hash;
-  hash.Add(scenario.profile.Hash());
-  scenario.hash = hash.digest();
-  AddToHash(*effective.Find("training"), run_hash);
-  scenario.run_hash = run_hash.digest();
+  AddToHash(effective, hash);
+  hash.Add(profile.Hash());
+  return hash.digest();
 }
 
 // The profile a scenario names, or that of its GPUs.
@@ -146,7 +141,7 @@ profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const Sear
 
 Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& overrides,
                  const SearchPaths& search, Diagnostics& diagnostics,
-                 const std::string& default_name) {
+                 const std::string& default_name, Purpose purpose) {
   if (sources.failed()) diagnostics.Throw();
   for (const std::string& assignment : overrides) sources.Set(root, assignment);
   sources.ExpandPresets(root);
@@ -157,7 +152,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   if (!root.is_map()) diagnostics.Throw();
   if (spec.name.empty()) spec.name = default_name;
 
-  Resolution resolution{spec, root, diagnostics, {"name"}};
+  Resolution resolution{spec, root, diagnostics, {"name"}, purpose};
   Scenario scenario;
   scenario.job = ResolveJob(resolution);
   scenario.profile = ProfileOf(resolution, sources, search);
@@ -171,7 +166,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   Recorder recorder(effective);
   Fields(recorder, spec);
   Annotate(effective, "", resolution);
-  Hash(effective, scenario);
+  scenario.hash = HashOf(effective, scenario.profile);
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
   for (std::string& assumption : FrameworkAssumptions(resolution)) {
@@ -192,11 +187,12 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
 }  // namespace
 
 Scenario LoadScenario(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                      const SearchPaths& search) {
+                      const SearchPaths& search, Purpose purpose) {
   Diagnostics diagnostics;
   Sources sources(search, diagnostics);
   Node root = sources.ReadFile(path);
-  return Resolve(std::move(root), sources, overrides, search, diagnostics, path.stem().string());
+  return Resolve(std::move(root), sources, overrides, search, diagnostics, path.stem().string(),
+                 purpose);
 }
 
 Scenario ParseScenario(std::string_view text, const std::string& label,
@@ -206,7 +202,7 @@ Scenario ParseScenario(std::string_view text, const std::string& label,
   Sources sources(search, diagnostics);
   Node root = sources.ReadText(text, label, folder);
   return Resolve(std::move(root), sources, overrides, search, diagnostics,
-                 std::filesystem::path(label).stem().string());
+                 std::filesystem::path(label).stem().string(), Purpose::kPredict);
 }
 
 Scenario ParseScenario(const ScenarioSpec& spec, const SearchPaths& search) {

@@ -34,11 +34,16 @@ struct Scenario {
   /// descriptions, sources and the way the values are spread over files don't enter, nor does
   /// `training`.
   std::uint64_t hash = 0;
-  /// Fingerprint of what decides a real run: the values that enter `hash`, and `training`.
-  std::uint64_t run_hash = 0;
+
   /// The effective scenario as YAML, the origin of each value beside it (`file:line`, `--set key`,
   /// `default` or `derived`). Loading it gives the same hash.
   std::string effective_yaml;
+};
+
+/// What a scenario is loaded for.
+enum class Purpose : std::uint8_t {
+  kPredict,  ///< the profile must have the kernels that modules ask for
+  kExecute,  ///< to plan or to run it: what the profile knows doesn't matter
 };
 
 /// Loads the file at `path`, what it extends and names, and puts `overrides` (`key.path=value`) on
@@ -48,7 +53,8 @@ struct Scenario {
 /// milliseconds, most of it reading the profile.
 Scenario LoadScenario(const std::filesystem::path& path,
                       const std::vector<std::string>& overrides = {},
-                      const SearchPaths& search = DefaultSearchPaths());
+                      const SearchPaths& search = DefaultSearchPaths(),
+                      Purpose purpose = Purpose::kPredict);
 
 /// The same for a text in memory; `label` stands for the file's name in messages, and relative
 /// names in the text start at `folder`.

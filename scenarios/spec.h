@@ -110,7 +110,7 @@ struct StepSpec {
   std::int64_t num_steps = 1;
 };
 
-enum class LearningRateSchedule : std::uint8_t { kConstant, kCosine };
+enum class LearningRateSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 /// What the data of a real run are.
 enum class TrainingTask : std::uint8_t {
@@ -129,21 +129,21 @@ struct LossScale {
 
 /// How a real run trains. A prediction does not depend on it, nor does a program.
 struct Training {
-  /// The rate goes up linearly over the warm-up, then stays or falls to min_learning_rate as half a
-  /// cosine that ends with step `decay_steps`.
+  /// The rate grows linearly over the warm-up, then stays, or falls to min_learning_rate at step
+  /// `decay_steps` (warm-up included), on a line or half a cosine.
   double learning_rate = 1e-3;
   double min_learning_rate = 0.0;
   std::int64_t warmup_steps = 0;
   LearningRateSchedule schedule = LearningRateSchedule::kConstant;
-  std::int64_t decay_steps = 0;              ///< 0: the steps of the run
-  std::vector<double> betas = {0.9, 0.999};  ///< Adam's; two of them
+  std::int64_t decay_steps = 0;             ///< 0 exactly if the rate stays
+  std::vector<double> betas = {0.9, 0.95};  ///< Adam's; two of them
   double epsilon = 1e-8;
-  double weight_decay = 0.01;  ///< decoupled (AdamW)
+  double weight_decay = 0.0;  ///< decoupled (AdamW)
   /// Bound of the norm of all gradients; 0 exactly if the optimizer plans no clip.
   double clip_norm = 1.0;
   double initial_std = 0.02;  ///< of initial weights
   LossScale loss_scale;
-  TrainingTask task = TrainingTask::kRandom;
+  TrainingTask task = TrainingTask::kShapes;
 };
 
 /// A whole file, everything it builds on merged in.

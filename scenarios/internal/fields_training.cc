@@ -14,15 +14,17 @@ void LearningRateFields(Archive& archive, Training& training) {
   archive.Value("learning_rate", Real(training.learning_rate, 0.0, kMaxRate), kOptional,
                 "after the warm-up");
   archive.Value("min_learning_rate", Real(training.min_learning_rate, 0.0, kMaxRate), kOptional,
-                "cosine: where the rate ends");
+                "linear, cosine: where the rate ends");
   archive.Value("warmup_steps", Integer(training.warmup_steps, kSteps), kOptional,
                 "steps in which the rate grows linearly from 0");
   archive.Value("schedule",
                 OneOf(training.schedule, {Means("constant", LearningRateSchedule::kConstant),
+                                          Means("linear", LearningRateSchedule::kLinear),
                                           Means("cosine", LearningRateSchedule::kCosine)}),
-                kOptional, "the rate after the warm-up: stays, or falls as half a cosine");
+                kOptional,
+                "the rate after the warm-up: stays, or falls on a line or half a cosine");
   archive.Value("decay_steps", Integer(training.decay_steps, kSteps), kOptional,
-                "cosine: the step at which the rate is min_learning_rate; 0: the run's last");
+                "linear, cosine: the step from which on the rate is min_learning_rate");
 }
 
 }  // namespace
@@ -43,7 +45,7 @@ void Fields(Archive& archive, Training& training) {
       "betas", training.betas.size(),
       [&training](std::size_t size) { training.betas.resize(size); },
       [&training](std::size_t index) { return Real(training.betas[index], 0.0, kMaxBeta); },
-      "Adam's decay of the mean and of the mean square; absent: [0.9, 0.999]");
+      "Adam's decay of the mean and of the mean square; absent: [0.9, 0.95]");
   archive.Value("epsilon", Real(training.epsilon, 0.0, 1.0), kOptional, "Adam's");
   archive.Value("weight_decay", Real(training.weight_decay, 0.0, 1.0), kOptional,
                 "decoupled from the gradient, as in AdamW");

@@ -9,6 +9,7 @@
 #include "profiles/profile.h"
 #include "scenarios/internal/diagnostics.h"
 #include "scenarios/internal/node.h"
+#include "scenarios/scenario.h"
 #include "scenarios/spec.h"
 
 namespace isthmus::scenarios::internal {
@@ -20,6 +21,7 @@ struct Resolution {
   const Node& root;  // the merged file, for places
   Diagnostics& diagnostics;
   std::set<std::string> derived;  // paths of values that were filled in
+  Purpose purpose = Purpose::kPredict;
 
   void Complain(std::string_view path, std::string_view message, std::string hint = {}) {
     diagnostics.AddAt(root, path, message, std::move(hint));
@@ -83,8 +85,8 @@ std::vector<std::string> FrameworkAssumptions(const Resolution& resolution);
 std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile);
 
-// Checks that the machine has the kernels that modules ask for; where a module names no attention
-// kernel, the first one that the machine has is taken, in `job` too.
+// Checks that the machine has the kernels that modules ask for, unless nothing is predicted; where
+// a module names no attention kernel, the first one that the machine has is taken, in `job` too.
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);
 
 // Layers per stage, in spec and job, where a module asks for the split to be searched.

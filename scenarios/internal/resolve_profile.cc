@@ -199,18 +199,21 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
 
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job) {
   // A profile without kernels of a kind serves for planning; there is nothing to choose from.
+  const bool predicts = resolution.purpose == Purpose::kPredict;
   const bool has_products = !profile.KeysUnder("gemm.").empty();
   const std::vector<std::string> names = KernelsOf(profile);
   for (ModuleSpec& module : resolution.spec.modules) {
     const std::string dtype = ProfileName(module.settings.precision);
-    if (has_products && !profile.has(fmt::format("gemm.{}.peak_rate", dtype))) {
+    if (predicts && has_products && !profile.has(fmt::format("gemm.{}.peak_rate", dtype))) {
       resolution.Complain(ModulePath(module, "precision"),
                           fmt::format("profile {} has no kernels of {}", profile.name(), dtype),
-                          "use bf16 or fp16, or give the profile gemm." + dtype + ".*");
+                          "use bf16 or fp16, or give the profile gemm." + dtype +
+                              ".*; `isthmus run` needs no profile for it");
     }
     const std::string key = ModulePath(module, "attention");
     if (names.empty() || HasKernel(profile, module.settings.attention)) continue;
     if (resolution.is_given(key)) {
+      if (!predicts) continue;
       resolution.Complain(key,
                           fmt::format("profile {} has no such attention kernel", profile.name()),
                           fmt::format("it has: {}", fmt::join(names, ", ")));

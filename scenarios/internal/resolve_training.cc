@@ -22,24 +22,34 @@ void ResolveClip(Resolution& resolution) {
   }
 }
 
+void CheckDecay(Resolution& resolution) {
+  const Training& training = resolution.spec.training;
+  const bool falls = training.schedule != LearningRateSchedule::kConstant;
+  const char* key = "training.decay_steps";
+  if (!falls && training.decay_steps > 0) {
+    resolution.Complain(key, "a constant rate falls at no step", "set `schedule: cosine`");
+  } else if (falls && training.decay_steps == 0) {
+    resolution.Complain(key, "is missing: the step at which the rate has fallen");
+  } else if (falls && training.decay_steps <= training.warmup_steps) {
+    resolution.Complain(key, fmt::format("{} is not after the warm-up of {} steps",
+                                         training.decay_steps, training.warmup_steps));
+  }
+}
+
 }  // namespace
 
 void ResolveTraining(Resolution& resolution) {
   if (!resolution.is_sound("training") || !resolution.is_sound("optimizer")) return;
   const Training& training = resolution.spec.training;
   if (training.betas.size() != 2) {
-    resolution.Complain("training.betas", "needs two numbers", "as in [0.9, 0.999]");
+    resolution.Complain("training.betas", "needs two numbers", "as in [0.9, 0.95]");
   }
   if (training.min_learning_rate > training.learning_rate) {
     resolution.Complain("training.min_learning_rate",
                         fmt::format("{} is above learning_rate {}", training.min_learning_rate,
                                     training.learning_rate));
   }
-  if (training.decay_steps > 0 && training.decay_steps <= training.warmup_steps) {
-    resolution.Complain("training.decay_steps",
-                        fmt::format("{} is not after the warm-up of {} steps", training.decay_steps,
-                                    training.warmup_steps));
-  }
+  CheckDecay(resolution);
   ResolveClip(resolution);
 }
 

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backend/launch/launcher.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "traces/trace_file.h"
+
+namespace isthmus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What several ranks a core still make a training run of, if a slow one.
+constexpr int kRanksPerCore = 8;
+constexpr int kAlwaysAllowed = 32;
+constexpr std::size_t kShownLines = 8;
+
+fs::path FolderOfThisProgram() {
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  if (failed) throw base::IoError("find", "/proc/self/exe", failed.value());
+  return program.parent_path();
+}
+
+// The program of a rank, beside this one.
+fs::path FindRankProgram(const RunOptions& options) {
+  const fs::path folder = FolderOfThisProgram();
+  const fs::path program = folder / "isthmus-rank";
+  if (!fs::exists(program)) {
+    throw base::Error(fmt::format(
+        "this build has no real backend: {} is not there\n"
+        "  hint: scripts/setup.sh --backend installs libtorch; then configure and build again",
+        program.string()));
+  }
+  if (options.ranks_on == "gpu" && !fs::exists(folder / "libisthmus_cuda.so")) {
+    throw base::Error(
+        fmt::format("this build has no GPU side: {} is not there\n  hint: --ranks-on cpu",
+                    (folder / "libisthmus_cuda.so").string()));
+  }
+  return program;
+}
+
+void CheckNumberOfRanks(const plan::Program& program) {
+  const int num_cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int allowed = std::max(kAlwaysAllowed, kRanksPerCore * num_cores);
+  if (program.num_ranks <= allowed) return;
+  throw base::Error(
+      fmt::format("the scenario has {} ranks; on this machine of {} cores up to {} are started\n"
+                  "  hint: start isthmus-rank on many machines with torchrun, srun or mpirun "
+                  "(docs/cluster.md)",
+                  program.num_ranks, num_cores, allowed));
+}
+
+// A trace that could not be written fails before anything runs. The file is left as it is.
+void CheckTrace(const RunOptions& options) {
+  if (options.trace) static_cast<void>(traces::OpenTraceFile(*options.trace));
+}
+
+// Rank 0's output is the answer, all else goes to standard error with the rank's name.
+class RankOutput {
+ public:
+  void Take(const backend::RankLine& line) {
+    if (line.rank == 0 && line.stream == backend::RankLine::Stream::kOutput) {
+      answer_ += line.text;
+      answer_ += '\n';
+      return;
+    }
+    const std::string name = fmt::format("rank {}: ", line.rank);
+    const bool is_named = line.rank == 0 || line.text.starts_with(name);
+    fmt::print(stderr, "{}{}\n", is_named ? "" : name, line.text);
+  }
+  const std::string& answer() const { return answer_; }
+
+ private:
+  std::string answer_;
+};
+
+[[noreturn]] void ThrowFailure(const backend::LaunchOutcome& outcome) {
+  const backend::RankFailure& failure = *outcome.first_failure;
+  std::string text = fmt::format("isthmus run: error: {}", backend::Describe(failure));
+  if (failure.signal == SIGKILL) text += "; the system does that where memory runs out";
+  const std::vector<std::string>& lines = failure.last_lines;
+  const std::size_t skipped = lines.size() - std::min(lines.size(), kShownLines);
+  if (!lines.empty()) text += "\n  its last lines:";
+  for (std::size_t index = skipped; index < lines.size(); ++index) text += "\n    " + lines[index];
+  if (!outcome.ended.empty()) {
+    text += fmt::format("\n  ended with it: {} other rank{}", outcome.ended.size(),
+                        outcome.ended.size() == 1 ? "" : "s");
+  }
+  constexpr int kUserError = 2;
+  if (failure.signal == 0 && failure.exit_code == kUserError) throw base::Error(text);
+  throw base::IoError(text);
+}
+
+}  // namespace
+
+int Run(const RunCommandOptions& options) {
+  const RunnableScenario runnable = LoadRunnable(options.run);
+  CheckNumberOfRanks(runnable.program);
+  const fs::path program = FindRankProgram(options.run);
+  CheckTrace(options.run);
+
+  RankOutput output;
+  backend::LaunchOptions launch;
+  launch.program = program.string();
+  launch.arguments = ToArguments(options.run);
+  launch.num_ranks = runnable.program.num_ranks;
+  launch.port = options.port;
+  launch.on_line = [&output](const backend::RankLine& line) { output.Take(line); };
+  const backend::LaunchOutcome outcome = backend::Launch(launch);
+  if (outcome.first_failure) ThrowFailure(outcome);
+  if (outcome.interrupt) {
+    fmt::print(stderr, "isthmus run: interrupted; all ranks have ended\n");
+    // Whoever waits for this program sees that a signal ended it.
+    static_cast<void>(std::raise(*outcome.interrupt));
+    throw base::IoError("isthmus run: interrupted");
+  }
+  Write({}, output.answer());
+  return 0;
+}
+
+}  // namespace isthmus::cli

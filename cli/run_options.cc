@@ -1,0 +1,99 @@
+#include "cli/run_options.h"
+
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "cli/output.h"
+
+namespace isthmus::cli {
+namespace {
+
+bool IsTrained(const plan::Module& module) {
+  return !module.settings.frozen || (module.projector && !module.projector->frozen);
+}
+
+std::vector<std::string> ReasonsAgainst(const plan::Job& job) {
+  std::vector<std::string> reasons;
+  for (const plan::Module& module : job.modules) {
+    if (module.settings.backward == plan::BackwardMode::kAbsent && IsTrained(module)) {
+      reasons.push_back(
+          fmt::format("modules.{}.backward: absent is for simulation; a trained module needs real",
+                      module.name));
+    }
+    if (module.settings.precision == plan::DType::kFp8) {
+      reasons.push_back(
+          fmt::format("modules.{}.precision: fp8 is for simulation; use bf16, fp16, fp32 or fp64",
+                      module.name));
+    }
+  }
+  return reasons;
+}
+
+}  // namespace
+
+void AddRunOptions(CLI::App& app, RunOptions& options) {
+  app.add_option("SCENARIO", options.scenario, "A scenario file")->required();
+  app.add_option("--set", options.overrides, "Override a value: --set workload.global_batch=512")
+      ->type_name("KEY=VALUE");
+  app.add_option("--ranks-on", options.ranks_on, "Where ranks compute: cpu or gpu")
+      ->check(CLI::IsMember({"cpu", "gpu"}))
+      ->capture_default_str();
+  app.add_option("--steps", options.num_steps, "Training steps")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--warmup", options.num_warmup_steps, "First steps that no figure counts")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--trace", options.trace,
+                 "Write the measured trace of the median step (.isthmus, .pftrace, .json, ...)")
+      ->type_name("FILE");
+  app.add_option("--checkpoint", options.checkpoint, "Write the state after the last step")
+      ->type_name("DIR");
+  app.add_option("--resume", options.resume, "Go on from a checkpoint, of any layout")
+      ->type_name("DIR");
+  app.add_option("--timeout", options.timeout_s, "Longest wait of a rank for others")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "One JSON object on standard output, nothing else there");
+}
+
+std::vector<std::string> ToArguments(const RunOptions& options) {
+  std::vector<std::string> arguments = {options.scenario};
+  const auto add = [&arguments](const char* name, const std::string& value) {
+    arguments.emplace_back(name);
+    arguments.push_back(value);
+  };
+  for (const std::string& assignment : options.overrides) add("--set", assignment);
+  add("--ranks-on", options.ranks_on);
+  add("--steps", fmt::format("{}", options.num_steps));
+  add("--warmup", fmt::format("{}", options.num_warmup_steps));
+  if (options.trace) add("--trace", *options.trace);
+  if (options.checkpoint) add("--checkpoint", *options.checkpoint);
+  if (options.resume) add("--resume", *options.resume);
+  add("--timeout", fmt::format("{}", options.timeout_s));
+  if (options.json) arguments.emplace_back("--json");
+  return arguments;
+}
+
+RunnableScenario LoadRunnable(const RunOptions& options) {
+  if (options.trace) CheckFiles({options.scenario}, {*options.trace});
+  RunnableScenario runnable;
+  runnable.scenario =
+      scenarios::LoadScenario(options.scenario, options.overrides, scenarios::DefaultSearchPaths(),
+                              scenarios::Purpose::kExecute);
+  const std::vector<std::string> reasons = ReasonsAgainst(runnable.scenario.job);
+  if (!reasons.empty()) {
+    throw base::Error(fmt::format("{}: error: can't be run on real ranks\n  {}", options.scenario,
+                                  fmt::join(reasons, "\n  ")));
+  }
+  runnable.scenario.job.num_steps = 1;
+  runnable.program = plan::Build(runnable.scenario.job);
+  return runnable;
+}
+
+}  // namespace isthmus::cli

@@ -47,6 +47,41 @@ if(ISTHMUS_HAS_TORCH)
     <algorithm> <map> <memory> <string> <vector>)
 endif()
 
+# The GPU library needs CUDA's libraries, which `scripts/setup.sh --gpu` brings as wheels too.
+set(ISTHMUS_HAS_GPU OFF)
+set(cuda_root "${ISTHMUS_TORCH_ROOT}/nvidia/cu13")
+if(ISTHMUS_HAS_TORCH AND EXISTS "${cuda_root}/include/cublas_v2.h" AND
+   EXISTS "${ISTHMUS_TORCH_ROOT}/nvidia/nccl/include/nccl.h")
+  set(ISTHMUS_HAS_GPU ON)
+  file(GLOB isthmus_cuda_libraries "${cuda_root}/lib/libcudart.so.*" "${cuda_root}/lib/libcupti.so.*"
+       "${ISTHMUS_TORCH_ROOT}/nvidia/nccl/lib/libnccl.so.*")
+endif()
+
+# isthmus_gpu_library(<folder>): libisthmus_cuda.so beside the programs that load it. What it uses of
+# ours it finds in them (isthmus_loads_gpu_library).
+function(isthmus_gpu_library folder)
+  isthmus_glob(sources "${folder}" "*.cc" "")
+  add_library(isthmus_cuda SHARED ${sources})
+  target_link_libraries(isthmus_cuda PRIVATE isthmus_torch_cpu isthmus_warnings fmt::fmt
+                        "${ISTHMUS_TORCH_ROOT}/torch/lib/libtorch_cuda.so"
+                        "${ISTHMUS_TORCH_ROOT}/torch/lib/libc10_cuda.so" ${isthmus_cuda_libraries})
+  target_include_directories(isthmus_cuda PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_include_directories(isthmus_cuda SYSTEM PRIVATE
+    "${ISTHMUS_TORCH_ROOT}/nvidia/cu13/include" "${ISTHMUS_TORCH_ROOT}/nvidia/nccl/include")
+  target_compile_definitions(isthmus_cuda PRIVATE USE_C10D_NCCL)
+  set_target_properties(isthmus_cuda PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}" POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# isthmus_loads_gpu_library(<program>): it may load the GPU library and lends it its symbols.
+function(isthmus_loads_gpu_library target)
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+  target_link_options(${target} PRIVATE "LINKER:-rpath,${PROJECT_BINARY_DIR}")
+  if(TARGET isthmus_cuda)
+    add_dependencies(${target} isthmus_cuda)
+  endif()
+endfunction()
+
 # isthmus_uses_torch(<target>): links it with torch, with the shared precompiled header.
 function(isthmus_uses_torch target)
   target_link_libraries(${target} PRIVATE isthmus_torch_cpu)

@@ -3,8 +3,9 @@
 #
 #   scripts/setup.sh            what building and simulating needs
 #   scripts/setup.sh --backend  that, and PyTorch for real ranks, into .torch (1.5 GB)
-#   scripts/setup.sh --test     that, and what the tests need
-#   scripts/setup.sh --lint     that, and clang-format and clang-tidy
+#   scripts/setup.sh --gpu      that, and CUDA's libraries for ranks on GPUs (4.6 GB in all)
+#   scripts/setup.sh --test     what --backend installs, and what the tests need
+#   scripts/setup.sh --lint     that, CUDA's libraries, clang-format and clang-tidy
 #   scripts/setup.sh --fit      what building and simulating needs, and numpy and scipy for scripts/fit/
 #
 # Runs as root or with sudo; does nothing (and needs no network) when all is there.
@@ -21,19 +22,20 @@ test_packages=(libbenchmark-dev libgmock-dev libgtest-dev libsimgrid-dev python3
 lint_packages=(clang-format-14 clang-tidy-14)
 fit_packages=(python3-numpy python3-scipy)
 
-with_torch=no
+with_torch=no  # no, cpu or gpu
 case "${1:-}" in
-  --backend | --test | --lint) with_torch=yes ;;
+  --backend | --test) with_torch=cpu ;;
+  --gpu | --lint) with_torch=gpu ;;
 esac
 case "${1:-}" in
   "") wanted=("${build_packages[@]}") ;;
-  --backend) wanted=("${build_packages[@]}" "${backend_packages[@]}") ;;
+  --backend | --gpu) wanted=("${build_packages[@]}" "${backend_packages[@]}") ;;
   --test) wanted=("${build_packages[@]}" "${backend_packages[@]}" "${test_packages[@]}") ;;
   --lint)
     wanted=("${build_packages[@]}" "${backend_packages[@]}" "${test_packages[@]}"
             "${lint_packages[@]}") ;;
   --fit) wanted=("${build_packages[@]}" "${fit_packages[@]}") ;;
-  *) echo "usage: scripts/setup.sh [--backend|--test|--lint|--fit]" >&2; exit 2 ;;
+  *) echo "usage: scripts/setup.sh [--backend|--gpu|--test|--lint|--fit]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -43,20 +45,21 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
-# PyTorch and what its CPU half needs, without their dependencies. torch carries both halves.
-wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+# PyTorch for ranks on CPUs: torch carries both halves, and these two its CPU half needs. For GPUs
+# with all that torch depends on.
+cpu_wheels=(--no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+gpu_wheels=(torch==2.11.0)
 install_torch() {
-  [ -e .torch/isthmus-complete ] && return
-  echo "Installing ${wheels[0]} into .torch"
-  rm -rf .torch
+  if [ -e ".torch/isthmus-$1" ] || [ -e .torch/isthmus-gpu ]; then return; fi
+  local wheels=("${cpu_wheels[@]}")
+  if [ "$1" = gpu ]; then wheels=("${gpu_wheels[@]}"); fi
+  echo "Installing torch 2.11.0 ($1) into .torch"
   if ! { python3 -m venv .torch &&
-         .torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-           "${wheels[@]}"; }; then
-    rm -rf .torch
+         .torch/bin/python -m pip install --quiet --disable-pip-version-check "${wheels[@]}"; }; then
     echo "Installing ${wheels[*]} failed; without it everything but \`run\` and \`calibrate\` works." >&2
     exit 1
   fi
-  touch .torch/isthmus-complete
+  touch ".torch/isthmus-$1"
 }
 
 missing=()
@@ -65,7 +68,7 @@ for package in "${wanted[@]}"; do
   [ "$status" = installed ] || missing+=("$package")
 done
 if [ ${#missing[@]} -eq 0 ]; then
-  if [ "$with_torch" = yes ]; then install_torch; fi
+  if [ "$with_torch" != no ]; then install_torch "$with_torch"; fi
   exit 0
 fi
 
@@ -91,4 +94,4 @@ if ! { run_apt update && run_apt install --no-install-recommends "${missing[@]}"
   echo "Installing the packages failed. Isthmus is built and tested on Debian 12." >&2
   exit 1
 fi
-if [ "$with_torch" = yes ]; then install_torch; fi
+if [ "$with_torch" != no ]; then install_torch "$with_torch"; fi

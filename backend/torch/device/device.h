@@ -1,0 +1,90 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/torch/comm/communicators.h"
+
+namespace isthmus::backend {
+
+/// A point in what a rank has launched: behind everything on the current stream at that moment.
+using Mark = std::uint32_t;
+
+/// A kernel that ran on the device, as its profiler saw it. Which op it belongs to follows from its
+/// time: ops of a stream don't overlap, and backwards are launched from threads of autograd's own.
+struct KernelRecord {
+  std::string name;
+  std::uint32_t stream = 0;
+  std::int64_t start_ps = 0;
+  std::int64_t end_ps = 0;
+};
+
+/// What the device's allocator holds, in bytes; a CPU counts nothing and says 0.
+struct DeviceMemory {
+  std::int64_t allocated_bytes = 0;
+  std::int64_t peak_allocated_bytes = 0;
+  std::int64_t peak_reserved_bytes = 0;
+  std::int64_t capacity_bytes = 0;
+};
+
+/// Where a rank computes: its clock, its copies to the host, and which communicators it has.
+///
+/// Times count from the construction and go on at the pace of the host's steady clock; on a GPU
+/// they are known after Synchronize(). Belongs to one rank's thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual at::Device torch_device() const = 0;
+  /// "NVIDIA H200, driver 580.95, NCCL 2.28.9": what a trace's header says.
+  virtual std::string description() const = 0;
+
+  virtual Mark Record() = 0;
+  /// Waits until everything launched so far has run.
+  virtual void Synchronize() = 0;
+  /// When the device reached the mark. On a GPU: needs a Synchronize() behind the mark.
+  virtual std::int64_t TimeOf(Mark mark) const = 0;
+  /// Forgets all marks, between steps.
+  virtual void ForgetMarks() = 0;
+  /// The host's own clock on the same scale.
+  virtual std::int64_t now_ps() const = 0;
+
+  /// Copies beside compute, on a stream of their own; the result is complete when the current
+  /// stream comes to the use of it after WaitForCopies().
+  virtual at::Tensor CopyToHost(const at::Tensor& tensor) = 0;
+  virtual at::Tensor CopyToDevice(const at::Tensor& tensor) = 0;
+  virtual void WaitForCopies() = 0;
+
+  /// What is launched between these two shows under `name` in the vendor's profiler.
+  virtual void EnterRange(const std::string& name) = 0;
+  virtual void LeaveRange() = 0;
+  /// From now on kernels are recorded, where the device has a profiler.
+  virtual void RecordKernels() = 0;
+  /// Kernels since the last call, by start. Needs Synchronize().
+  virtual std::vector<KernelRecord> TakeKernels() = 0;
+
+  virtual DeviceMemory memory() const = 0;
+  virtual void ResetPeaks() = 0;
+
+  /// What makes this device's communicators.
+  virtual BackendFactory& communicators() = 0;
+};
+
+/// Ranks on the CPU: everything runs in the caller's thread, over Gloo.
+std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout);
+
+/// How ranks on GPUs talk: NCCL, or Gloo staged through the host where several share one GPU.
+enum class GpuCommunication : std::uint8_t { kNccl, kGloo };
+
+/// A rank on GPU `index` of this machine, from the shared library isthmus_cuda, which is loaded at
+/// the first call. Throws base::IoError when the library or what it needs isn't there, or there is
+/// no such GPU: the message says which.
+std::unique_ptr<Device> MakeGpuDevice(int index, GpuCommunication communication,
+                                      std::chrono::milliseconds timeout);
+
+}  // namespace isthmus::backend

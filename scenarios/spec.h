@@ -114,8 +114,8 @@ enum class LearningRateSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 /// What the data of a real run are.
 enum class TrainingTask : std::uint8_t {
-  kRandom,  ///< tokens and inputs drawn at random: nothing to learn
-  kShapes,  ///< drawn shapes and their captions
+  kRandom,    ///< tokens and inputs drawn at random: nothing to learn
+  kCaptions,  ///< drawn shapes and tones, and words for them
 };
 
 /// The factor on the loss of an fp16 run, as PyTorch's GradScaler has it: times growth_factor after
@@ -143,7 +143,7 @@ struct Training {
   double clip_norm = 1.0;
   double initial_std = 0.02;  ///< of initial weights
   LossScale loss_scale;
-  TrainingTask task = TrainingTask::kShapes;
+  TrainingTask task = TrainingTask::kCaptions;
 };
 
 /// A whole file, everything it builds on merged in.

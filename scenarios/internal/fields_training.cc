@@ -58,10 +58,12 @@ void Fields(Archive& archive, Training& training) {
   archive.Struct(
       "data",
       [&training](Archive& inner) {
-        inner.Value("task",
-                    OneOf(training.task, {Means("random", TrainingTask::kRandom),
-                                          Means("shapes", TrainingTask::kShapes)}),
-                    kOptional, "random: nothing to learn; shapes: drawn shapes and their captions");
+        inner.Value(
+            "task",
+            OneOf(training.task, {Means("random", TrainingTask::kRandom),
+                                  Means("captions", TrainingTask::kCaptions)}),
+            kOptional,
+            "random: nothing to learn; captions: drawn shapes and tones, and words for them");
       },
       nullptr, "what is trained on, drawn from `seed`");
 }

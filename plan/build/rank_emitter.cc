@@ -294,7 +294,7 @@ void RankEmitter::FinishStep() {
   }
   for (ValueId& value : after_model) value = writer_.Newest(value);
   std::vector<ValueId> predicates;
-  const auto over_world = [&](const std::vector<ValueId>& consumed, std::uint16_t extra) {
+  const auto over_world = [&](const std::vector<ValueId>& consumed, WorldScalar scalar) {
     const ValueId result = stations_.front().emitter.AddScalar();
     predicates.push_back(result);
     if (job_.num_ranks == 1) return;
@@ -304,11 +304,13 @@ void RankEmitter::FinishStep() {
     op.group = writer_.Group({.kind = GroupRef::Kind::kWorld});
     op.lane = writer_.CommunicatorLane(op.group);
     op.step = static_cast<std::int16_t>(state_.step);
+    op.block = static_cast<std::uint16_t>(scalar);
     op.size =
-        writer_.Size({.what = kSlotScalar, .module = 0xffffU, .extra = extra}, base::Bytes{8});
+        writer_.Size({.what = kSlotScalar, .module = 0xffffU, .extra = op.block}, base::Bytes{8});
     writer_.Add(op, consumed, {result});
   };
-  over_world(after_model, 0);  // valid tokens: every module divides by the same count
+  over_world(after_model,
+             WorldScalar::kTokens);  // valid tokens: every module divides by the same count
   if (job_.num_ranks == 1) predicates.clear();
   std::vector<ValueId> norms;
   std::vector<ValueId> overflows;
@@ -328,10 +330,10 @@ void RankEmitter::FinishStep() {
     if (job_.num_ranks == 1)
       predicates.insert(predicates.end(), overflows.begin(), overflows.end());
     else
-      over_world(overflows, 1);
+      over_world(overflows, WorldScalar::kFoundInf);
   }
   if (job_.optimizer.clip_gradients && job_.modules.size() > 1 && job_.num_ranks > 1) {
-    over_world(norms, 2);
+    over_world(norms, WorldScalar::kNorm);
   } else {
     predicates.insert(predicates.end(), norms.begin(), norms.end());
   }

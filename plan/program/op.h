@@ -27,6 +27,13 @@ enum class CopyDirection : std::uint8_t { kToHost, kToDevice };
 /// kStep updates parameters unless found_inf (its predicate is one of its consumed scalars).
 enum class OptimizerAction : std::uint8_t { kZero, kNorm, kCheck, kClip, kStep };
 
+/// What a Collective over all ranks sums, in Op::block: one double that each rank contributes to.
+enum class WorldScalar : std::uint8_t {
+  kTokens,    // valid tokens
+  kFoundInf,  // ranks that found infinities
+  kNorm,      // squared norm; each rank brings its modules' norms divided by the module's ranks
+};
+
 /// What an op belongs to; reports group time and bytes by it.
 enum class Purpose : std::uint8_t {
   kModel,         // forward and backward
@@ -79,7 +86,7 @@ struct Op {
   std::uint16_t num_consumed = 0;
   std::uint16_t num_produced = 0;
   std::uint16_t block =
-      0;  // Compute: block within the chunk; collectives: bucket, or step of the boundary
+      0;  // Compute: block within the chunk; collectives: bucket, step of the boundary, WorldScalar
   std::uint32_t span = kNone32;  // Compute: index into Role::spans
 
   Action action() const { return static_cast<Action>(detail); }

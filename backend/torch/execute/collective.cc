@@ -1,0 +1,75 @@
+#include "backend/torch/execute/executor.h"
+#include "base/check.h"
+
+// Collective ops: parameters, gradients, boundaries, scalars.
+namespace isthmus::backend {
+
+void Executor::Collective(const plan::Op& op) {
+  switch (op.purpose) {
+    case plan::Purpose::kParameterGather:
+      values_.At(role_.produced_by(op).front())
+          .pending.push_back(
+              parameters_.at(op.module)->Gather(op.block, communicators_.Of(op.group)));
+      return;
+    case plan::Purpose::kGradientSync:
+      return SyncGradients(op);
+    case plan::Purpose::kBoundary:
+      return BoundaryCollective(op);
+    case plan::Purpose::kScalars:
+      return SumScalar(op);
+    default:
+      ISTHMUS_CHECK(false, "a collective for {}", plan::ToText(op.purpose));
+  }
+}
+
+void Executor::SyncGradients(const plan::Op& op) {
+  ModuleParameters& parameters = *parameters_.at(op.module);
+  Communicator& group = communicators_.Of(op.group);
+  const plan::GroupRef& ref = role_.groups[op.group];
+  if (ref.kind == plan::GroupRef::Kind::kEmbedding) return parameters.SumEmbedding(group);
+  if (ref.axes == plan::kTp) return parameters.SumReplicated(group);
+  std::vector<Pending>& pending = values_.At(role_.produced_by(op).front()).pending;
+  const bool scatters = op.collective() == plan::CollectiveKind::kReduceScatter;
+  pending.push_back(scatters ? parameters.Reduce(op.block, group)
+                             : parameters.SumReplicas(op.block, group));
+}
+
+void Executor::BoundaryCollective(const plan::Op& op) {
+  const plan::ValueId produced = role_.produced_by(op).front();
+  const plan::ValueKind kind = values_.StorageOf(produced).kind;
+  std::vector<HeldValue*> held;
+  for (const plan::ValueId value : role_.consumed_by(op)) held.push_back(&values_.At(value));
+  const Way way = kind == plan::ValueKind::kActivation ? Way::kForward : Way::kBackward;
+  boundaries_[role_.groups[op.group].edge].Run(way, op.block, held, communicators_.Of(op.group),
+                                               values_.At(produced));
+}
+
+void Executor::SumScalar(const plan::Op& op) {
+  HeldValue& result = values_.At(role_.produced_by(op).front());
+  if (role_.groups[op.group].kind == plan::GroupRef::Kind::kWorld) {
+    result.scalar = static_cast<plan::WorldScalar>(op.block);
+    result.tensor =
+        at::full({1}, Contribution(op), at::TensorOptions(options_.device).dtype(at::kDouble));
+  }
+  result.pending.push_back(communicators_.Of(op.group).AllReduce(result.tensor));
+}
+
+double Executor::Contribution(const plan::Op& op) {
+  if (static_cast<plan::WorldScalar>(op.block) == plan::WorldScalar::kTokens) {
+    return static_cast<double>(sums_.tokens);
+  }
+  double sum = 0.0;
+  for (const plan::ValueId value : role_.consumed_by(op)) {
+    const plan::Storage& storage = values_.StorageOf(value);
+    if (storage.kind != plan::ValueKind::kScalar) continue;
+    const HeldValue& scalar = values_.At(value);
+    // A norm that all ranks of its module have counts once.
+    const int ranks = scalar.scalar == plan::WorldScalar::kNorm
+                          ? program_.modules[storage.module].grid.num_ranks()
+                          : 1;
+    sum += scalar.tensor.item<double>() / ranks;
+  }
+  return sum;
+}
+
+}  // namespace isthmus::backend

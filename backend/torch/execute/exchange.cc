@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "backend/torch/dtype.h"
+#include "backend/torch/execute/executor.h"
+#include "base/check.h"
+
+// P2P ops: messages between stages and between leaders.
+namespace isthmus::backend {
+
+void Executor::Exchange(const plan::Op& op) {
+  for (const bool sends : {false, true}) {  // receives first
+    for (const plan::Transfer& transfer : role_.transfers_of(op)) {
+      if (transfer.sends != sends) continue;
+      if (sends) {
+        Send(transfer);
+      } else {
+        Receive(transfer);
+      }
+    }
+  }
+}
+
+at::Tensor Executor::EmptyFor(const plan::Storage& storage, std::int64_t bytes) const {
+  const plan::PlacedModule& placed = program_.modules[storage.module];
+  const at::ScalarType type = ToTorch(plan::ActivationType(placed.module.settings));
+  std::int64_t width = placed.module.transformer.hidden;
+  if (storage.category == plan::MemoryCategory::kBoundary) width = EdgeFrom(storage.module).width();
+  const std::int64_t row_bytes = width * static_cast<std::int64_t>(c10::elementSize(type));
+  ISTHMUS_CHECK(bytes % row_bytes == 0, "a message of {} bytes in rows of {}", bytes, row_bytes);
+  return at::empty({bytes / row_bytes, width}, at::TensorOptions(options_.device).dtype(type));
+}
+
+void Executor::Receive(const plan::Transfer& transfer) {
+  const plan::PeerRef& peer = role_.peers[transfer.peer];
+  const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
+  HeldValue& value = values_.At(transfer.value);
+  value.tensor = EmptyFor(values_.StorageOf(transfer.value), bytes);
+  if (peer.kind == plan::PeerRef::Kind::kBoundary) {
+    value.tokens = boundaries_[peer.edge].Message(peer.index).tokens;
+  }
+  if (bytes == 0) return;
+  const base::Rank from = program_.Peer(rank_, peer);
+  value.pending.push_back(communicators_.messages().Receive(value.tensor, from.value()));
+}
+
+void Executor::Send(const plan::Transfer& transfer) {
+  const plan::PeerRef& peer = role_.peers[transfer.peer];
+  const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
+  if (bytes == 0) return;
+  const HeldValue& value = values_.At(transfer.value);
+  at::Tensor rows = value.tensor.contiguous();
+  if (peer.kind == plan::PeerRef::Kind::kBoundary) {
+    const BoundaryTransform& boundary = boundaries_[peer.edge];
+    rows = boundary.MessageRows(value, boundary.Message(peer.index).tokens);
+  }
+  ISTHMUS_CHECK(static_cast<std::int64_t>(rows.nbytes()) == bytes,
+                "rank {} sends {} bytes, the program says {}", rank_.value(), rows.nbytes(), bytes);
+  const base::Rank to = program_.Peer(rank_, peer);
+  sends_.push_back(communicators_.messages().Send(rows, to.value()));
+}
+
+const BoundaryTransform& Executor::EdgeFrom(std::uint16_t module) const {
+  const auto found = std::find_if(program_.edges.begin(), program_.edges.end(),
+                                  [&](const plan::Edge& edge) { return edge.from == module; });
+  ISTHMUS_CHECK(found != program_.edges.end(), "module {} feeds nothing", module);
+  return boundaries_[static_cast<std::size_t>(found - program_.edges.begin())];
+}
+
+}  // namespace isthmus::backend

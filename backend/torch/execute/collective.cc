@@ -26,9 +26,12 @@ void Executor::SyncGradients(const plan::Op& op) {
   ModuleParameters& parameters = *parameters_.at(op.module);
   Communicator& group = communicators_.Of(op.group);
   const plan::GroupRef& ref = role_.groups[op.group];
-  if (ref.kind == plan::GroupRef::Kind::kEmbedding) return parameters.SumEmbedding(group);
   if (ref.axes == plan::kTp) return parameters.SumReplicated(group);
   std::vector<Pending>& pending = values_.At(role_.produced_by(op).front()).pending;
+  if (ref.kind == plan::GroupRef::Kind::kEmbedding) {
+    pending.push_back(parameters.SumEmbedding(op.block, group));
+    return;
+  }
   const bool scatters = op.collective() == plan::CollectiveKind::kReduceScatter;
   pending.push_back(scatters ? parameters.Reduce(op.block, group)
                              : parameters.SumReplicas(op.block, group));

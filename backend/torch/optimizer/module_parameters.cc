@@ -132,12 +132,11 @@ void ModuleParameters::SumReplicated(Communicator& tp) {
   for (auto& [owned, place] : places) owned.copy_(place);
 }
 
-void ModuleParameters::SumEmbedding(Communicator& ends) {
-  for (const Bucket& bucket : buckets_) {
-    for (const Parameter* parameter : bucket.parameters()) {
-      if (is_embedding(*parameter)) ends.AllReduce(parameter->main_gradient).Wait();
-    }
+Pending ModuleParameters::SumEmbedding(std::size_t bucket, Communicator& ends) {
+  for (const Parameter* parameter : buckets_[bucket].parameters()) {
+    if (is_embedding(*parameter)) return ends.AllReduce(parameter->main_gradient);
   }
+  ISTHMUS_CHECK(false, "bucket {} of {} has no embedding", bucket, placed_.module.name);
 }
 
 void ModuleParameters::ZeroGradients() {

@@ -19,8 +19,8 @@ namespace isthmus::backend {
 /// chunks, first chunk first, as the program numbers them, and the frozen weights.
 ///
 /// The distributed optimizer: after a reduction each rank has the sum of its own part of a bucket
-/// and updates that part alone; Gather() brings the others. Collectives post, but for those that
-/// pack (over tp, of embeddings), which return when they are over. Belongs to one rank's thread.
+/// and updates that part alone; Gather() brings the others. Collectives post, but for the sum
+/// over tp, which packs and returns when it is over. Belongs to one rank's thread.
 /// Lifetime: the chunks outlive it.
 class ModuleParameters {
  public:
@@ -42,7 +42,7 @@ class ModuleParameters {
   /// Gradients of parameters that every rank of tp has, after their buckets were reduced.
   void SumReplicated(Communicator& tp);
   /// Gradient of the tied embedding on the first and the last stage, before its bucket is reduced.
-  void SumEmbedding(Communicator& ends);
+  Pending SumEmbedding(std::size_t bucket, Communicator& ends);
 
   void ZeroGradients();
   /// Of the owned gradients, each parameter of the module counted on one rank only: the sum over

@@ -13,6 +13,17 @@
 /// Times are integer picoseconds since the start of the first step. Ranks that do the same at
 /// equivalent places may be recorded once: a *lane of record* is a RankClass with `count` members,
 /// and events name classes. An unfolded or measured trace has one class per rank.
+///
+/// A measured trace is of one step of a program, with the op ids of that program:
+/// - every op that ran has an event with inner 0; of a P2P op it is the posting, which takes no
+/// time,
+///   and each transfer that has bytes has an event of its own;
+/// - a rank records by its own clock: `issue` when the host came to the op with its values ready,
+///   `start` when it began itself, `end` when it was over;
+/// - of what several ranks do together (a collective, a Compute op with a group, a transfer) a rank
+///   doesn't know when the others came. Whoever gathers the ranks' events puts them on one clock
+///   and moves these starts to when the last partner came: PutOnOneClock (clock_skew.h);
+/// - pieces of a block that were timed are inner events; `block` of the op gives their names.
 namespace isthmus::traces {
 
 enum class TraceKind : std::uint8_t { kPredicted, kMeasured };
@@ -137,6 +148,18 @@ struct BoundaryRecord {
   bool operator==(const BoundaryRecord&) const = default;
 };
 
+/// How a measured run was taken. Predicted runs, and measured ones that ran once, leave it as it
+/// is.
+struct Measurement {
+  /// Of all steps in order, the warm-up included: from the first rank's start to the last one's
+  /// end.
+  std::vector<std::int64_t> step_times_ps;
+  std::int32_t num_warmup_steps = 0;  // the first of them, left out of every figure
+  std::int32_t recorded_step = -1;    // whose events these are, into step_times_ps; -1: unknown
+  std::map<std::string, std::string> software;  // "torch" -> "2.11.0", "gloo", "nccl", …
+  bool operator==(const Measurement&) const = default;
+};
+
 /// Everything that is known before the first event.
 struct Header {
   TraceKind kind = TraceKind::kPredicted;
@@ -167,6 +190,7 @@ struct Header {
   std::vector<RankClass> classes;
   std::vector<std::vector<std::uint32_t>> groups;  // communicators: classes of their members
   std::vector<std::string> assumptions;
+  Measurement measurement;
   bool operator==(const Header&) const = default;
 };
 

@@ -82,6 +82,12 @@ void Builder::MakeFacts(std::uint64_t seed) {
   header.modules = {{Text(), "llm", "TP8 PP2 DP16", 0, 64, 7e10}, {"vision", "vit", "", 0, 8, 1e9}};
   header.boundaries = {{"vision", "llm", "local", 123, -456}};
   header.assumptions = {Text(), Text()};
+  if (header.kind == traces::TraceKind::kMeasured) {
+    header.measurement = {.step_times_ps = {900, random_.UniformInt(0, 1'000'000'000'000)},
+                          .num_warmup_steps = 1,
+                          .recorded_step = 1,
+                          .software = {{"torch", "2.11.0"}, {Text(), Text()}}};
+  }
   for (int group = 0; group < 2; ++group) {
     std::vector<std::uint32_t>& members = header.groups.emplace_back();
     for (int index = 0; index < shape_.num_classes; ++index) {

@@ -8,6 +8,17 @@
 namespace isthmus::traces::internal {
 namespace {
 
+Measurement Decode(const proto::Measurement& message) {
+  Measurement measurement;
+  measurement.step_times_ps.assign(message.step_times().begin(), message.step_times().end());
+  measurement.num_warmup_steps = message.num_warmup_steps();
+  measurement.recorded_step = message.recorded_step();
+  for (const proto::NamedText& entry : message.software()) {
+    measurement.software[entry.name()] = entry.text();
+  }
+  return measurement;
+}
+
 Defect DecodeFacts(const proto::Header& message, Header& header) {
   if (message.kind() > static_cast<std::uint32_t>(TraceKind::kMeasured)) {
     return fmt::format("is of the unknown kind {}", message.kind());
@@ -35,6 +46,7 @@ Defect DecodeFacts(const proto::Header& message, Header& header) {
   for (const proto::NamedNumber& entry : message.step_flops()) {
     header.step_flops[entry.name()] = entry.value();
   }
+  header.measurement = Decode(message.measurement());
   header.assumptions.assign(message.assumptions().begin(), message.assumptions().end());
   return std::nullopt;
 }

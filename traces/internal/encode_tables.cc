@@ -52,6 +52,17 @@ void EncodeFacts(const Header& header, proto::Header& message) {
   for (const std::string& assumption : header.assumptions) message.add_assumptions(assumption);
 }
 
+void Encode(const Measurement& measurement, proto::Measurement& message) {
+  for (const std::int64_t time : measurement.step_times_ps) message.add_step_times(time);
+  message.set_num_warmup_steps(measurement.num_warmup_steps);
+  message.set_recorded_step(measurement.recorded_step);
+  for (const auto& [name, text] : measurement.software) {
+    proto::NamedText& entry = *message.add_software();
+    entry.set_name(name);
+    entry.set_text(text);
+  }
+}
+
 void Encode(const ModuleRecord& module, proto::Module& message) {
   message.set_name(module.name);
   message.set_kind(module.kind);
@@ -136,6 +147,9 @@ void Encode(const MemoryPeak& peak, proto::MemoryPeak& message) {
 
 void Encode(const Header& header, proto::Header& message) {
   EncodeFacts(header, message);
+  if (header.measurement != Measurement{}) {
+    Encode(header.measurement, *message.mutable_measurement());
+  }
   for (const ModuleRecord& module : header.modules) Encode(module, *message.add_modules());
   for (const BoundaryRecord& boundary : header.boundaries) {
     Encode(boundary, *message.add_boundaries());

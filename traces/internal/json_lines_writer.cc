@@ -89,6 +89,13 @@ Json ToJson(const BoundaryRecord& boundary) {
           {"bytes_backward", boundary.bytes_backward}};
 }
 
+Json ToJson(const Measurement& measurement) {
+  return {{"step_times_ps", measurement.step_times_ps},
+          {"num_warmup_steps", measurement.num_warmup_steps},
+          {"recorded_step", measurement.recorded_step},
+          {"software", measurement.software}};
+}
+
 Json ToJson(const Header& header) {
   Json json{{"kind", ToText(header.kind)},
             {"scenario_name", header.scenario_name},
@@ -118,6 +125,7 @@ Json ToJson(const Header& header) {
   json["classes"] = ListOf(header.classes, convert);
   json["groups"] = header.groups;
   json["assumptions"] = header.assumptions;
+  json["measurement"] = ToJson(header.measurement);
   return json;
 }
 

@@ -1,6 +1,10 @@
 #include "traces/internal/perfetto_writer.h"
 
 #include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -9,19 +13,17 @@
 
 #include "tests/support/test_folder.h"
 #include "tests/unit/traces/small_trace.h"
+#include "traces/side_by_side.h"
 
 namespace isthmus::traces::internal {
 namespace {
 
 using perfetto::TrackEvent;
+using testing::_;
 using testing::ElementsAre;
+using testing::Pair;
 
-std::vector<perfetto::TracePacket> PacketsOf(const Trace& trace) {
-  const auto path = tests::TestFolder() / "perfetto_writer_test.pftrace";
-  {
-    PerfettoWriter writer(path);
-    Replay(trace, writer);
-  }
+std::vector<perfetto::TracePacket> PacketsIn(const std::filesystem::path& path) {
   const std::string bytes = base::ReadFile(path);
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                static_cast<int>(bytes.size()));
@@ -34,6 +36,15 @@ std::vector<perfetto::TracePacket> PacketsOf(const Trace& trace) {
     EXPECT_TRUE(packets.emplace_back().ParseFromString(packet));
   }
   return packets;
+}
+
+std::vector<perfetto::TracePacket> PacketsOf(const Trace& trace) {
+  const auto path = tests::TestFolder() / "perfetto_writer_test.pftrace";
+  {
+    PerfettoWriter writer(path);
+    Replay(trace, writer);
+  }
+  return PacketsIn(path);
 }
 
 struct Point {
@@ -113,6 +124,42 @@ TEST(PerfettoWriterTest, ATextIsSpelledOutOnce) {
     }
   }
   EXPECT_EQ(spelled, 1);
+}
+
+// Two traces in one file keep apart: twice the processes, tracks and messages of one.
+TEST(SideBySideTest, ShowsEveryRankOfBothSides) {
+  const Trace predicted = SmallTrace();
+  Trace measured = SmallTrace();
+  for (Event& event : measured.events) event.end_ps += 500;
+  const auto path = tests::TestFolder() / "side_by_side_test.pftrace";
+  WriteSideBySide(predicted, measured, path);
+
+  std::vector<std::string> processes;
+  std::set<std::uint64_t> tracks;
+  std::set<std::int64_t> threads;
+  std::map<std::uint64_t, int> flows;  // + 1 where it starts, - 1 where it ends
+  int num_slices = 0;
+  for (const perfetto::TracePacket& packet : PacketsIn(path)) {
+    const perfetto::TrackDescriptor& track = packet.track_descriptor();
+    if (track.has_process()) processes.push_back(track.process().process_name());
+    if (track.has_uuid()) {
+      EXPECT_TRUE(tracks.insert(track.uuid()).second) << track.uuid();
+    }
+    if (track.has_thread()) {
+      EXPECT_TRUE(threads.insert(track.thread().tid()).second);
+    }
+    if (!packet.has_track_event()) continue;
+    EXPECT_TRUE(tracks.contains(packet.track_event().track_uuid()));
+    num_slices += packet.track_event().type() == TrackEvent::TYPE_SLICE_BEGIN ? 1 : 0;
+    for (const std::uint64_t flow : packet.track_event().flow_ids()) ++flows[flow];
+    for (const std::uint64_t flow : packet.track_event().terminating_flow_ids()) --flows[flow];
+  }
+  EXPECT_THAT(processes,
+              ElementsAre("rank 0 predicted: llm stage 0", "rank 1 predicted: llm stage 1",
+                          "rank 0 measured: llm stage 0", "rank 1 measured: llm stage 1"));
+  // Of each side: a step, two ops, two pieces, a wait, and both ends of the message.
+  EXPECT_EQ(num_slices, 2 * 8);
+  EXPECT_THAT(flows, ElementsAre(Pair(_, 0), Pair(_, 0)));
 }
 
 }  // namespace

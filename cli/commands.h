@@ -71,6 +71,15 @@ struct RunCommandOptions {
 };
 int Run(const RunCommandOptions& options);
 
+struct CompareOptions {
+  std::string predicted;
+  std::string measured;
+  std::optional<std::string> perfetto;
+  int num_worst_ops = 10;
+  Output output;
+};
+int Compare(const CompareOptions& options);
+
 struct ValidateOptions {
   std::vector<std::string> files;
   std::string filter;

@@ -38,6 +38,7 @@ struct Verbs {
   TopologyOptions topology;
   ScenarioOptions scenario;
   ReportOptions report;
+  CompareOptions compare;
   ValidateOptions validate;
   RunCommandOptions run_command;
   std::function<int()> run;
@@ -147,6 +148,30 @@ void AddReport(CLI::App& app, Verbs& verbs) {
   verb.callback([&verbs] { verbs.run = [&verbs] { return Report(verbs.report); }; });
 }
 
+void AddCompare(CLI::App& app, Verbs& verbs) {
+  CompareOptions& options = verbs.compare;
+  CLI::App& verb = *app.add_subcommand(
+      "compare",
+      "A predicted against a measured trace of the same program: errors and their causes");
+  verb.add_option("PREDICTED", options.predicted, "A trace of simulate (.isthmus)")->required();
+  verb.add_option("MEASURED", options.measured, "A trace of run (.isthmus)")->required();
+  verb.add_option("--perfetto", options.perfetto, "Also write both side by side as .pftrace")
+      ->type_name("FILE.pftrace");
+  verb.add_option("--worst", options.num_worst_ops, "How many of the worst ops to name")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 20));
+  verb.add_flag("-v,--verbose", options.output.verbose,
+                "All ranks, categories, modules, ops by name, and problems");
+  AddOutput(verb, options.output);
+  verb.footer(
+      "Examples:\n"
+      "  isthmus compare predicted.isthmus measured.isthmus\n"
+      "  isthmus compare predicted.isthmus measured.isthmus --perfetto both.pftrace\n"
+      "Exit code 2: the traces are of different programs, or one can't be read.");
+  verb.callback([&verbs] { verbs.run = [&verbs] { return Compare(verbs.compare); }; });
+}
+
 void AddValidate(CLI::App& app, Verbs& verbs) {
   ValidateOptions& options = verbs.validate;
   CLI::App& verb =
@@ -235,6 +260,7 @@ int Main(int argc, char** argv) {
   AddValidate(app, verbs);
   AddReport(app, verbs);
   AddRun(app, verbs);
+  AddCompare(app, verbs);
   CheckNames(app, argc, argv);
   try {
     app.parse(argc, argv);

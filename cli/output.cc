@@ -37,6 +37,14 @@ int TerminalWidth() {
   return std::clamp<int>(size.ws_col, 60, 140);
 }
 
+// An answer in the form that was asked for.
+template <typename Answer>
+std::string Render(const Output& output, const Answer& answer) {
+  if (output.json) return reports::RenderJson(answer);
+  return reports::RenderText(
+      answer, {.color = WantsColor(output), .width = TerminalWidth(), .verbose = output.verbose});
+}
+
 }  // namespace
 
 void CheckFiles(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
@@ -69,13 +77,11 @@ void Write(const Output& output, const std::string& text) {
 }
 
 void WriteFigures(const Output& output, const reports::Figures& figures) {
-  if (output.json) {
-    Write(output, reports::RenderJson(figures));
-    return;
-  }
-  Write(output, reports::RenderText(figures, {.color = WantsColor(output),
-                                              .width = TerminalWidth(),
-                                              .verbose = output.verbose}));
+  Write(output, Render(output, figures));
+}
+
+void WriteComparison(const Output& output, const reports::Comparison& comparison) {
+  Write(output, Render(output, comparison));
 }
 
 TraceOutputs::TraceOutputs(const std::vector<std::string>& files,

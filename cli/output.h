@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "reports/analysis.h"
+#include "reports/comparison.h"
 #include "traces/tee_sink.h"
 
 /// Where answers and traces of a verb go.
@@ -21,6 +22,7 @@ void CheckOutput(const std::vector<std::string>& inputs, const Output& output);
 void Write(const Output& output, const std::string& text);
 /// The report of a run in the form that was asked for.
 void WriteFigures(const Output& output, const reports::Figures& figures);
+void WriteComparison(const Output& output, const reports::Comparison& comparison);
 
 /// A run on its way into an analysis, the sinks of the caller and any number of trace files.
 ///

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "reports/comparison.h"
 #include "reports/figures.h"
 
 namespace isthmus::reports {
@@ -12,5 +13,9 @@ namespace isthmus::reports {
 /// fractions. Numbers are the shortest text that reads back to the same value, independent of the
 /// locale; equal figures give equal bytes. Per-class times are not in it (shares_by_role is).
 std::string RenderJson(const Figures& figures);
+
+/// The comparison as one JSON object, the answer of `isthmus compare --json`, by the same rules.
+/// docs/compare.md lists the keys.
+std::string RenderJson(const Comparison& comparison);
 
 }  // namespace isthmus::reports

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "reports/comparison.h"
 #include "reports/figures.h"
 
 namespace isthmus::reports {
@@ -17,5 +18,10 @@ struct TextOptions {
 ///
 /// UTF-8, ends with a line break. Equal figures and options give equal bytes.
 std::string RenderText(const Figures& figures, const TextOptions& options = {});
+
+/// The comparison for the terminal: the step, what its error consists of, where the time goes on
+/// both sides, errors by kind of op, worst ops, ranks, clocks, and what doesn't fit. Compact unless
+/// verbose: then every rank, module, op name, category and problem.
+std::string RenderText(const Comparison& comparison, const TextOptions& options = {});
 
 }  // namespace isthmus::reports

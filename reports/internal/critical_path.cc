@@ -16,12 +16,14 @@ class Walker {
     // measured one may close a circle.
     for (std::size_t steps = 0; at_ > window_.begin && steps <= record_.num_spans(); ++steps) {
       if (!cause.found) break;
+      path_.steps.push_back({cause.ref, waiting_});
       Gap(cause.ref.rank_class, waiting_, cause.ready);
       const SpanRef bound = cause.ref.transfer > 0 ? WalkTransfer(cause.ref) : WalkOp(cause.ref);
       waiting_ = bound;
       cause = record_.BindingCause(bound);
     }
     Gap(waiting_.rank_class, waiting_, window_.begin);
+    path_.first = waiting_;
     return std::move(path_);
   }
 

@@ -21,9 +21,18 @@ struct PathPiece {
   std::int64_t end = 0;
 };
 
+/// A thing that something waited for. Both are on one rank.
+struct PathStep {
+  SpanRef cause;   // an op (a P2P op: its posting) or a transfer
+  SpanRef waiter;  // the op that waited for it; of the last step the op itself
+};
+
 /// The critical path, last piece first: pieces touch and cover the window exactly.
 struct CriticalPath {
   std::vector<PathPiece> pieces;
+  /// What the path went through, last first, also what took no time.
+  std::vector<PathStep> steps;
+  SpanRef first;  // the op that waited for nothing, or for what was over before the window
 };
 
 /// Walks the path by the rules of Analysis. Cost: O(pieces · members of the communicators met).

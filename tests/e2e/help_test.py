@@ -3,7 +3,7 @@
 import isthmus_cli
 from isthmus_cli import run
 
-VERBS = ["simulate", "plan", "topology", "scenario", "validate", "report", "run"]
+VERBS = ["simulate", "plan", "topology", "scenario", "validate", "report", "run", "compare"]
 
 
 class HelpTest(isthmus_cli.CliTest):

@@ -17,13 +17,15 @@
 /// Gloo process groups over a store in memory.
 namespace isthmus::tests {
 
-/// Runs `body(rank, store)` on ranks 0 … num_ranks-1 at once and waits for all of them.
+/// Runs `body(rank, store)` on ranks 0 … num_ranks-1 at once and waits for all of them. The calling
+/// thread, too, has one intra-op thread from then on: more of them fight for few cores.
 ///
 /// When bodies throw, the exception that was thrown first is thrown here, after every thread has
 /// ended; partners of a failed rank end by the time-out of their communicators.
 inline void RunOnThreads(
     int num_ranks,
     const std::function<void(base::Rank, const c10::intrusive_ptr<c10d::Store>&)>& body) {
+  at::set_num_threads(1);
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
   std::exception_ptr first;

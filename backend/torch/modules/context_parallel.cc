@@ -1,7 +1,5 @@
 #include "backend/torch/modules/context_parallel.h"
 
-#include "base/check.h"
-
 namespace isthmus::backend {
 namespace {
 
@@ -47,7 +45,7 @@ class LocalCore final : public ContextParallelCore {
       const auto [q, k, v] = Blocks(qkv, runs_[index]);
       const AttentionOutput part = Attend(q, k, v, blocked_[index]);
       Part(output.out, runs_[index]).copy_(part.out.reshape({-1, widths_.query}));
-      output.log_sums.push_back(part.log_sum);
+      output.saved.push_back(part.log_sum);
     }
     return output;
   }
@@ -61,7 +59,7 @@ class LocalCore final : public ContextParallelCore {
       const auto heads = [&](const at::Tensor& x) {
         return Part(x, run).reshape(q.sizes()).to(type_);
       };
-      const AttentionOutput whole{heads(output.out), output.log_sums[index]};
+      const AttentionOutput whole{heads(output.out), output.saved[index]};
       const AttentionGradients gradients =
           AttendBackward(q, k, v, blocked_[index], whole, heads(dout));
       Part(dqkv, run).copy_(JoinQkv(gradients, qkv.scalar_type()));
@@ -109,8 +107,16 @@ std::unique_ptr<ContextParallelCore> MakeLocalCore(const ModuleRank& rank,
 
 std::unique_ptr<ContextParallelCore> MakeCore(const ModuleRank& rank, const TokenLayout& layout,
                                               const QkvWidths& widths) {
-  ISTHMUS_CHECK(layout.cp == 1);
-  return MakeLocalCore(rank, layout, widths);
+  if (layout.cp == 1) return MakeLocalCore(rank, layout, widths);
+  switch (rank.module->settings.context_parallel) {
+    case plan::ContextParallel::kAllGather:
+      return MakeGatheredCore(rank, layout, widths);
+    case plan::ContextParallel::kAllToAll:
+      return MakeExchangedCore(rank, layout, widths);
+    case plan::ContextParallel::kRing:
+      break;
+  }
+  return MakeRingCore(rank, layout, widths);
 }
 
 }  // namespace isthmus::backend

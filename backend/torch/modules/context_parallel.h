@@ -25,7 +25,7 @@ class ContextParallelCore {
   /// `log_sum` is what the backward needs besides `out`, whose it is.
   struct Output {
     at::Tensor out;  // [tokens, q]
-    std::vector<at::Tensor> log_sums;
+    std::vector<at::Tensor> saved;
   };
 
   virtual ~ContextParallelCore() = default;
@@ -43,6 +43,20 @@ std::unique_ptr<ContextParallelCore> MakeCore(const ModuleRank& rank, const Toke
 std::unique_ptr<ContextParallelCore> MakeLocalCore(const ModuleRank& rank,
                                                    const TokenLayout& layout,
                                                    const QkvWidths& widths);
+/// Keys and values of the group are gathered, in the backward once more; their gradients are summed
+/// and scattered.
+std::unique_ptr<ContextParallelCore> MakeGatheredCore(const ModuleRank& rank,
+                                                      const TokenLayout& layout,
+                                                      const QkvWidths& widths);
+/// Tokens of all heads are exchanged for all tokens of a share of the heads, and back.
+std::unique_ptr<ContextParallelCore> MakeExchangedCore(const ModuleRank& rank,
+                                                       const TokenLayout& layout,
+                                                       const QkvWidths& widths);
+/// Keys and values go round, each rank to the next; in the backward their gradients go with them
+/// and take one more step home. Outputs are merged as Ring Attention (Liu et al. 2023) has it.
+std::unique_ptr<ContextParallelCore> MakeRingCore(const ModuleRank& rank, const TokenLayout& layout,
+                                                  const QkvWidths& widths);
+
 /// The parts of [tokens, q + 2k] as [sequences, tokens of one, heads, d] in the statistics' type.
 struct QkvBlocks {
   at::Tensor q, k, v;

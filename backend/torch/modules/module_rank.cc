@@ -26,23 +26,32 @@ at::ScalarType TypeOf(const plan::Module& module) {
                   module.name));
 }
 
-void RequireDivides(const plan::Module& module, const char* what, std::int64_t value, int tp) {
-  if (value % tp == 0) return;
-  throw base::Error(fmt::format("error: {}: real ranks need a tp that divides {} {}, not {}",
-                                module.name, what, value, tp));
+void Require(bool is_so, const plan::Module& module, const std::string& what) {
+  if (is_so) return;
+  throw base::Error(fmt::format("error: {}: real ranks need {}", module.name, what));
+}
+
+/// Chunks of the decoder's sequences, and heads where they are exchanged for tokens.
+void RefuseContextParallel(const plan::Module& module, const plan::Program& program, int tp,
+                           int cp) {
+  if (cp == 1) return;
+  if (module.kind == plan::ModuleKind::kDecoder) {
+    Require(program.workload.sequence_length % (2L * cp) == 0, module,
+            fmt::format("a sequence_length that 2 · cp = {} divides", 2 * cp));
+  }
+  if (module.settings.context_parallel == plan::ContextParallel::kAllToAll) {
+    Require(module.transformer.num_kv_heads % (std::int64_t{tp} * cp) == 0, module,
+            fmt::format("num_kv_heads that tp · cp = {} divides for context_parallel: all_to_all",
+                        tp * cp));
+  }
 }
 
 void RefuseUnknown(const plan::Module& module, int tp) {
   const plan::Transformer& t = module.transformer;
-  RequireDivides(module, "num_heads", t.num_heads, tp);
-  RequireDivides(module, "num_kv_heads", t.num_kv_heads, tp);
-  RequireDivides(module, "ffn_hidden", t.ffn_hidden, tp);
-  if (t.hidden_dropout > 0.0) {
-    throw base::Error(
-        fmt::format("error: {}: dropout is known but not built for real ranks\n  hint: set "
-                    "hidden_dropout: 0",
-                    module.name));
-  }
+  Require(t.num_heads % tp == 0 && t.num_kv_heads % tp == 0 && t.ffn_hidden % tp == 0, module,
+          fmt::format("a tp, here {}, that divides num_heads {}, num_kv_heads {} and ffn_hidden {}",
+                      tp, t.num_heads, t.num_kv_heads, t.ffn_hidden));
+  Require(t.hidden_dropout == 0.0, module, "hidden_dropout: 0, since they have no dropout");
 }
 
 }  // namespace
@@ -58,6 +67,7 @@ ModuleRank DescribeModuleRank(const plan::Program& program, const ChunkOptions& 
   // The tokens of a homogeneous encoder are not divided by cp.
   const bool divided = rank.is_decoder() || program.placement != plan::Placement::kHomogeneous;
   rank.cp = divided ? &communicators.Inside(options.module, plan::kCp) : rank.alone.get();
+  RefuseContextParallel(placed.module, program, rank.tp->size(), rank.cp->size());
   rank.sequence_parallel = rank.tp->size() > 1 && placed.module.settings.sequence_parallel;
   rank.overlaps = placed.module.settings.tp_overlap != plan::TpOverlap::kNone;
   rank.dtype = TypeOf(placed.module);

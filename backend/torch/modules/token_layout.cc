@@ -28,9 +28,7 @@ std::vector<std::int64_t> TokenLayout::AllPositions() const {
 }
 
 VisiblePart FindVisible(const TokenLayout& layout, const std::vector<std::int64_t>& queries,
-                        const std::vector<std::int64_t>& keys) {
-  const auto rows = static_cast<std::int64_t>(queries.size());
-  const auto columns = static_cast<std::int64_t>(keys.size());
+                        const std::vector<std::int64_t>& keys, at::Device device) {
   const at::Tensor query = ToTensor(queries, at::kCPU).unsqueeze(1);
   const at::Tensor key = ToTensor(keys, at::kCPU).unsqueeze(0);
   at::Tensor seen = query.floor_divide(layout.span).eq(key.floor_divide(layout.span));
@@ -42,13 +40,13 @@ VisiblePart FindVisible(const TokenLayout& layout, const std::vector<std::int64_
     begin = found.min().item<std::int64_t>();
     size = found.max().item<std::int64_t>() + 1 - begin;
   };
-  if (rows == 0 || columns == 0) return part;
+  if (queries.empty() || keys.empty()) return part;
   bounds(seen.any(1), part.query_begin, part.num_queries);
   bounds(seen.any(0), part.key_begin, part.num_keys);
   const at::Tensor blocked = seen.narrow(0, part.query_begin, part.num_queries)
                                  .narrow(1, part.key_begin, part.num_keys)
                                  .logical_not();
-  if (blocked.any().item<bool>()) part.blocked = blocked;
+  if (blocked.any().item<bool>()) part.blocked = blocked.to(device);
   return part;
 }
 

@@ -40,9 +40,10 @@ struct VisiblePart {
   at::Tensor blocked;  // [queries, keys] of the part, true: not seen; undefined: all is seen
 };
 
-/// Queries see keys of their own span, in causal layouts those that don't come later.
+/// Queries see keys of their own span, in causal layouts those that don't come later. Positions are
+/// those within a sequence.
 VisiblePart FindVisible(const TokenLayout& layout, const std::vector<std::int64_t>& queries,
-                        const std::vector<std::int64_t>& keys);
+                        const std::vector<std::int64_t>& keys, at::Device device);
 
 /// A vector as an int64 tensor on a device.
 at::Tensor ToTensor(const std::vector<std::int64_t>& values, at::Device device);

@@ -6,31 +6,11 @@
 
 #include "tests/unit/backend_torch/chunk_run.h"
 #include "tests/unit/backend_torch/reference_model.h"
+#include "tests/unit/backend_torch/small_data.h"
 #include "tests/unit/backend_torch/small_models.h"
 
 namespace isthmus::tests {
 namespace {
-
-/// Numbers that look like no others: sines of every index.
-at::Tensor Values(at::IntArrayRef shape, double phase) {
-  std::int64_t size = 1;
-  for (const std::int64_t extent : shape) size *= extent;
-  return at::arange(size, at::kDouble).mul_(1.7).add_(phase).sin_().view(shape);
-}
-
-/// Two samples of 16 tokens of 200 words; the first sample's tokens 2, 3 and 9 are placeholders.
-backend::BlockData DecoderData() {
-  backend::BlockData data;
-  data.tokens = at::arange(32).mul_(37).remainder_(200).view({2, 16});
-  data.labels = at::arange(32).mul_(53).add_(11).remainder_(200).view({2, 16});
-  data.loss_mask = at::arange(32).remainder_(5).ne_(0).to(at::kBool).view({2, 16});
-  data.placeholders = {at::zeros({2, 16}, at::kBool)};
-  for (const std::int64_t token : {2, 3, 9}) data.placeholders[0][0][token] = true;
-  return data;
-}
-
-/// The vit's window: 2 samples of 2 images of 8 patches; the slice of each cp rank.
-at::Tensor Patches() { return Values({32, 12}, 0.3); }
 
 NamedTensors Leaves(const NamedTensors& weights) {
   NamedTensors leaves;
@@ -118,6 +98,33 @@ TEST(Chunk, LlamaEqualsTheReferenceWithAllThatChangesTheOrderOfWork) {
   ExpectDecoderEqualsReference({llama, true, true});
 }
 
+TEST(Chunk, LlamaEqualsTheReferenceOverCpHoweverItsRanksMeet) {
+  using enum plan::ContextParallel;
+  for (const plan::ContextParallel how : {kRing, kAllGather, kAllToAll}) {
+    for (const plan::Recompute recompute : {plan::Recompute::kNone, plan::Recompute::kSelective}) {
+      plan::Module llama = TinyLlama({.cp = 2});
+      llama.settings.context_parallel = how;
+      llama.settings.recompute = recompute;
+      ExpectDecoderEqualsReference({llama});
+    }
+  }
+}
+
+TEST(Chunk, DocumentsEqualTheReferenceOverTpAndCp) {
+  for (const plan::ContextParallel how :
+       {plan::ContextParallel::kRing, plan::ContextParallel::kAllGather}) {
+    plan::Module llama = TinyLlama({.tp = 2, .cp = 2});
+    llama.settings.context_parallel = how;
+    llama.span_tokens = 6;
+    ExpectDecoderEqualsReference({llama});
+  }
+}
+
+TEST(Chunk, RingOfFourEqualsTheReference) {
+  plan::Module gpt = TinyGpt({.cp = 4});
+  ExpectDecoderEqualsReference({gpt});
+}
+
 void ExpectVitEqualsReference(plan::Module vit, double tolerance = 1e-10) {
   const plan::Layout layout = *vit.layout;
   const plan::Program program = plan::Build(TinyJob({vit, TinyLlama(layout)}));
@@ -151,11 +158,115 @@ TEST(Chunk, VitEqualsTheReferenceOverTp) {
   }
 }
 
+TEST(Chunk, VitEqualsTheReferenceOverCpHoweverItsRanksMeet) {
+  using enum plan::ContextParallel;
+  for (const plan::ContextParallel how : {kRing, kAllGather, kAllToAll}) {
+    // Slices of 16 tokens hold two images of 8; three of 6 make spans that slices cut.
+    for (const std::int64_t span : {8, 6}) {
+      plan::Module vit = TinyVit({.cp = 2});
+      vit.settings.context_parallel = how;
+      vit.span_tokens = span;
+      vit.transformer.rotary = span == 6;
+      ExpectVitEqualsReference(vit);
+    }
+  }
+}
+
 TEST(Chunk, ProjectorsOfOneAndThreeLayersEndInAGather) {
   for (const int num_layers : {1, 3}) {
     plan::Module vit = TinyVit({.tp = 2});
     vit.projector->num_layers = num_layers;
     ExpectVitEqualsReference(vit);
+  }
+}
+
+TEST(Chunk, FrozenLlmPassesGradientsAndHasNone) {
+  plan::Module llama = TinyLlama({.tp = 2});
+  llama.settings.frozen = true;
+  // An encoder in front is trained, or nothing would run backward.
+  const plan::Program program = plan::Build(TinyJob({TinyVit({.tp = 2}), llama}));
+  const at::Tensor boundary = Values({3, 32}, 0.9);
+  ChunkRequest request{.module = 1, .data = [](base::Rank) { return DecoderData(); }};
+  request.boundary = {boundary};
+  const ChunkResult result = RunChunk(program, request);
+  EXPECT_TRUE(result.gradients.empty());
+  const at::Tensor rows = boundary.clone().set_requires_grad(true);
+  torch::autograd::backward({ReferenceDecoder(llama, result.weights, DecoderData(), rows)}, {});
+  for (const auto& gradients : result.boundary_gradients) {
+    ExpectClose(gradients[0], rows.grad(), 1e-10, "boundary");
+  }
+}
+
+TEST(Chunk, ProjectorOfTheLlmMapsWhatArrives) {
+  plan::Module vit = TinyVit({.tp = 2});
+  vit.projector->place = plan::Projector::Place::kWithLlm;
+  const plan::Program program = plan::Build(TinyJob({vit, TinyLlama({.tp = 2})}));
+  const at::Tensor boundary = Values({3, 32}, 0.9);  // two tokens of 16 wide each
+  ChunkRequest request{.module = 1, .data = [](base::Rank) { return DecoderData(); }};
+  request.boundary = {boundary};
+  const ChunkResult result = RunChunk(program, request);
+  const NamedTensors leaves = Leaves(result.weights);
+  const at::Tensor rows = boundary.clone().set_requires_grad(true);
+  const at::Tensor inner = at::gelu(at::linear(rows, leaves.at("vit.projector.0")), "tanh");
+  const at::Tensor mapped = at::linear(inner, leaves.at("vit.projector.1"));
+  torch::autograd::backward({ReferenceDecoder(TinyLlama({}), leaves, DecoderData(), mapped)}, {});
+  for (const auto& gradients : result.boundary_gradients) {
+    ExpectClose(gradients[0], rows.grad(), 1e-10, "boundary");
+  }
+  ExpectGradients(result, leaves, 1e-10);
+}
+
+TEST(Chunk, EncoderOfAProjectorAtTheLlmGivesWholeShuffledTokens) {
+  plan::Module vit = TinyVit({.tp = 2});
+  vit.projector->place = plan::Projector::Place::kWithLlm;
+  const plan::Program program = plan::Build(TinyJob({vit, TinyLlama({.tp = 2})}));
+  const at::Tensor gradient = Values({16, 32}, 2.0);
+  const ChunkResult result = RunChunk(
+      program, {.data = [](base::Rank) { return backend::BlockData{.patches = Patches()}; },
+                .output_gradient = [&](base::Rank) { return gradient; }});
+  const NamedTensors leaves = Leaves(result.weights);
+  vit.projector->num_layers = 0;
+  const at::Tensor output = ReferenceEncoder(vit, leaves, Patches());
+  torch::autograd::backward({output}, {gradient});
+  for (const at::Tensor& found : result.outputs) {
+    ExpectClose(found, output.detach(), 1e-10, "output");
+  }
+  ExpectGradients(result, leaves, 1e-10);
+}
+
+TEST(Chunk, NoTokensGiveAnEmptyTensorWithoutACall) {
+  const plan::Program program = plan::Build(TinyJob({TinyVit({.tp = 2}), TinyLlama({.tp = 2})}));
+  const ChunkResult result =
+      RunChunk(program, {.data = [](base::Rank) {
+                 return backend::BlockData{.patches = at::zeros({0, 12}, at::kDouble)};
+               }});
+  EXPECT_EQ(result.outputs[0].sizes(), (std::vector<std::int64_t>{0, 32}));
+  EXPECT_TRUE(result.forward_calls[0].empty());
+  EXPECT_TRUE(result.backward_calls[0].empty());
+  for (const auto& [name, gradient] : result.gradients) {
+    EXPECT_EQ(gradient.abs().sum().item<double>(), 0.0) << name;
+  }
+}
+
+TEST(Chunk, TextOnlyMicrobatchGivesTheBoundaryAnEmptyGradient) {
+  ChunkRequest request{.data = [](base::Rank) {
+    backend::BlockData data = DecoderData();
+    data.placeholders[0].fill_(false);
+    return data;
+  }};
+  request.boundary = {at::zeros({0, 32}, at::kDouble)};
+  const ChunkResult result = RunChunk(plan::Build(TinyJob({TinyLlama({.tp = 2})})), request);
+  EXPECT_EQ(result.boundary_gradients[0][0].sizes(), (std::vector<std::int64_t>{0, 32}));
+}
+
+TEST(Chunk, HalfPrecisionIsNearTheReference) {
+  // 8 and 11 bits of mantissa: roundings of 0.4 % and 0.05 % add up through two layers and back.
+  for (const auto& [type, tolerance] :
+       {std::pair{plan::DType::kBf16, 0.1}, {plan::DType::kFp16, 0.0125}}) {
+    plan::Module llama = TinyLlama({.tp = 2});
+    llama.settings.precision = type;
+    llama.settings.gradient_dtype = plan::DType::kFp32;
+    ExpectDecoderEqualsReference({llama}, tolerance);
   }
 }
 

@@ -23,6 +23,7 @@
 /// - of what several ranks do together (a collective, a Compute op with a group, a transfer) a rank
 ///   doesn't know when the others came. Whoever gathers the ranks' events puts them on one clock
 ///   and moves these starts to when the last partner came: PutOnOneClock (clock_skew.h);
+/// - `node` of a class is its rank's host: ranks of one host share a clock;
 /// - pieces of a block that were timed are inner events; `block` of the op gives their names.
 namespace isthmus::traces {
 

@@ -15,8 +15,8 @@
 /// and events name classes. An unfolded or measured trace has one class per rank.
 ///
 /// A measured trace is of one step of a program, with the op ids of that program:
-/// - every op that ran has an event with inner 0 (of a P2P op its posting, which takes no time), and
-///   each transfer that has bytes one of its own;
+/// - every op that ran has an event with inner 0 (of a P2P op its posting, which takes no time);
+///   each transfer that has bytes has one of its own;
 /// - a rank records by its own clock: `issue` when the host came to the op with its values ready,
 ///   `start` when it began itself, `end` when it was over;
 /// - of what several ranks do together (a collective, a Compute op with a group, a transfer) a rank

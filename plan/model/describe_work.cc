@@ -60,8 +60,10 @@ void DescribeBackward(const BlockShape& shape, const RankShape& rank, Action act
   AddPart(work, behind, projector);
   AddPart(work, layers ? block.num_layers : 0,
           [&](SegmentList& list) { AddLayerBackward(rank, pass, list); });
-  AddPart(work, block.stem && pass.weight ? 1 : 0,
-          [&](SegmentList& list) { AddStemBackward(rank, list); });
+  // A frozen decoder's embedding hands on the gradient of what stands in for placeholders.
+  const bool hands_on = !rank.layer_weights && rank.decoder && input && layers;
+  AddPart(work, block.stem && (pass.weight || hands_on) ? 1 : 0,
+          [&](SegmentList& list) { AddStemBackward(rank, pass.weight, list); });
   AddPart(work, in_front, projector);
 }
 

@@ -147,7 +147,7 @@ TokenLayout TorchChunk::LayoutOf(const plan::BlockSpan& part, const PartInputs& 
     rows = inputs.hidden.size(0) * (rank_.sequence_parallel ? rank_.tp->size() : 1);
   }
   if (!rank_.is_decoder()) {
-    if (!inputs.hidden.defined()) rows = inputs.data->patches.size(0);
+    if (part.block.stem) rows = inputs.data->patches.size(0);
     layout.num_sequences = 1;
     layout.sequence = rows * layout.cp;
     layout.span = span > 0 ? span : layout.sequence;
@@ -174,9 +174,7 @@ at::Tensor TorchChunk::Empty(const plan::BlockSpan& part, const PartInputs& inpu
 
 at::Tensor TorchChunk::EnterEncoder(const plan::BlockSpan& part, const PartInputs& inputs,
                                     const TokenLayout& layout) {
-  if (part.block.stem) return patches_->Forward(inputs.data->patches, layout);
-  if (inputs.hidden.defined()) return inputs.hidden;
-  return OwnTokens(rank_, inputs.data->patches.to(rank_.device, rank_.dtype));
+  return part.block.stem ? patches_->Forward(inputs.data->patches, layout) : inputs.hidden;
 }
 
 at::Tensor TorchChunk::LeaveEncoder(const plan::BlockSpan& part, const at::Tensor& hidden) {
@@ -196,7 +194,10 @@ at::Tensor TorchChunk::EnterDecoder(const plan::BlockSpan& part, const PartInput
   }
   if (!part.block.stem) return hidden;
   std::vector<at::Tensor> boundary = inputs.boundary;
-  if (projector_) boundary[projected_edge_] = hidden;
+  if (projector_) {
+    boundary.resize(std::max(boundary.size(), projected_edge_ + 1));
+    boundary[projected_edge_] = hidden;
+  }
   return embedding_->Forward(*inputs.data, boundary, layout);
 }
 

@@ -16,8 +16,7 @@ namespace isthmus::backend {
 
 /// Data of one microbatch (colocated encoders: of the window) as a rank of the module needs it.
 struct BlockData {
-  // Encoders: [tokens, input_width], this rank's part over cp, whole on every tp rank; without a
-  // stem [tokens, hidden].
+  // Encoder stem: [tokens, input_width], this rank's part over cp, whole on every tp rank.
   at::Tensor patches;
   // Decoder stem: [samples, sequence] token ids, whole on every cp rank; where `placeholder[e]` of
   // edge e are true, the boundary tensor's rows take the place of the embedding, in order.

@@ -51,6 +51,8 @@ void RefuseUnknown(const plan::Module& module, int tp) {
   Require(t.num_heads % tp == 0 && t.num_kv_heads % tp == 0 && t.ffn_hidden % tp == 0, module,
           fmt::format("a tp, here {}, that divides num_heads {}, num_kv_heads {} and ffn_hidden {}",
                       tp, t.num_heads, t.num_kv_heads, t.ffn_hidden));
+  const bool encoder = module.kind != plan::ModuleKind::kDecoder;
+  Require(!encoder || module.input_width > 0, module, "an input_width: what goes into its tokens");
   Require(t.hidden_dropout == 0.0, module, "hidden_dropout: 0, since they have no dropout");
 }
 

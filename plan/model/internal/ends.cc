@@ -90,12 +90,13 @@ void AddStemForward(const RankShape& rank, SegmentList& list) {
   list.Collective("embedding scatter", OverTp(kind, elements, rank.element_bytes));
 }
 
-void AddStemBackward(const RankShape& rank, SegmentList& list) {
+void AddStemBackward(const RankShape& rank, bool weights, SegmentList& list) {
   const std::int64_t elements = rank.tokens * rank.hidden;
   if (rank.sequence_parallel) {
     list.Collective("embedding gather",
                     OverTp(CollectiveKind::kAllGather, elements, rank.element_bytes));
   }
+  if (!weights) return;
   if (rank.decoder) {
     list.Compute("embedding backward",
                  {Moves(MemoryClass::kElementwise, rank.Widen(6 * elements), 3)});

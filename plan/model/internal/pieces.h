@@ -19,7 +19,8 @@ void AddLayerBackward(const RankShape& rank, Pass pass, SegmentList& list);
 
 /// Patch embedding and positions of an encoder, or the token embedding.
 void AddStemForward(const RankShape& rank, SegmentList& list);
-void AddStemBackward(const RankShape& rank, SegmentList& list);
+/// `weights`: of the embedding; without, a decoder gathers the gradient of its boundary tensors.
+void AddStemBackward(const RankShape& rank, bool weights, SegmentList& list);
 
 /// Linear layers by turns column- and row-parallel, GELU between them, the output whole on every
 /// rank. `input_gradient`: somebody upstream needs the gradient of the projector's input.

@@ -110,6 +110,13 @@ TEST(Chunk, LlamaEqualsTheReferenceOverCpHoweverItsRanksMeet) {
   }
 }
 
+TEST(Chunk, GptEqualsTheReferenceOverFourRanksOfTp) {
+  // 200 words are padded to 512: two ranks hold nothing but padding.
+  plan::Module gpt = TinyGpt({.tp = 4});
+  gpt.transformer.num_kv_heads = 4;
+  ExpectDecoderEqualsReference({gpt});
+}
+
 TEST(Chunk, DocumentsEqualTheReferenceOverTpAndCp) {
   for (const plan::ContextParallel how :
        {plan::ContextParallel::kRing, plan::ContextParallel::kAllGather}) {

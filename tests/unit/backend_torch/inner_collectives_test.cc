@@ -136,5 +136,16 @@ TEST(InnerCollectives, OfEncodersOverCp) {
   }
 }
 
+TEST(InnerCollectives, OfAFrozenLlmBehindATrainedEncoder) {
+  for (const bool sequence_parallel : {true, false}) {
+    plan::Module llama = In(TinyLlama({.tp = 2}), plan::DType::kFp32);
+    llama.settings.frozen = true;
+    llama.settings.sequence_parallel = sequence_parallel;
+    ChunkRequest request{.module = 1, .data = [](base::Rank) { return DecoderData(); }};
+    request.boundary = {Values({3, 32}, 0.9)};
+    ExpectPlannedCalls(plan::Build(TinyJob({TinyVit({.tp = 2}), llama})), 1, request);
+  }
+}
+
 }  // namespace
 }  // namespace isthmus::tests

@@ -130,6 +130,21 @@ TEST(BlockEndsTest, ATrainedProjectorInFrontMakesAFrozenLlmPassGradients) {
   EXPECT_STREQ(backward.parts.back().segments.back().name, "projector wgrad");
 }
 
+// Under sequence parallelism the gradient of a boundary tensor is made whole on every rank, whether
+// the embedding is trained or not.
+TEST(BlockEndsTest, AFrozenEmbeddingGathersWhatItHandsOn) {
+  Module llm = tests::Llama("llm", 2, 4096, 14336, 32);
+  BlockShape shape = Only(llm, {.stem = true}, 2);
+  shape.needs_weight_gradient = false;
+  EXPECT_THAT(SegmentNames(DescribeWork(shape, Action::kBackward)),
+              ElementsAre("embedding gather"));
+  llm.settings.sequence_parallel = false;
+  EXPECT_THAT(DescribeWork(shape, Action::kBackward).parts, IsEmpty());
+  llm.settings.sequence_parallel = true;
+  shape.needs_input_gradient = false;
+  EXPECT_THAT(DescribeWork(shape, Action::kBackward).parts, IsEmpty());
+}
+
 TEST(BlockEndsTest, ATiedHeadOnTheEmbeddingsRankHasNoWeights) {
   Module gpt = tests::Gpt("gpt", 2, 1024, 16, 51200);
   const std::int64_t table = std::int64_t{51200} * 1024;

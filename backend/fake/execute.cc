@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "backend/fake/fabric.h"
-#include "backend/fake/program_record.h"
 #include "backend/fake/rank_run.h"
+#include "backend/record/program_record.h"
 #include "base/error.h"
 
 namespace isthmus::backend {
@@ -163,7 +163,11 @@ Outcome Execute(const plan::Program& program, const ExecuteOptions& options,
         fmt::format("the fake backend runs each rank as a thread: at most {} ranks, not {}",
                     kMostRanks, program.num_ranks));
   }
-  sink.OnHeader(DescribeProgram(program, options));
+  sink.OnHeader(DescribeProgram(program, {.scenario_name = options.scenario_name,
+                                          .scenario_hash = options.scenario_hash,
+                                          .commit = options.commit,
+                                          .machine = "fake",
+                                          .seed = options.seed}));
   FakeRun run(program, options);
   run.Run();
   Outcome outcome = run.Describe();

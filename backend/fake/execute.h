@@ -25,6 +25,11 @@ struct ExecuteOptions {
   /// The run is given up when no rank has started an op for this long. (A deadlock is found at
   /// once, without waiting: this is for a rank that never comes back from an op.)
   std::chrono::milliseconds patience{30'000};
+  /// The host is one thread without lanes, as that of real CPU ranks: it waits for the values of an
+  /// op before it issues it, runs Compute to its end, and only posts collectives and messages (sums
+  /// over tp, which pack several values, it waits for). Stricter than lanes: what ends here ends
+  /// with them.
+  bool in_order_host = false;
   /// Called by a rank's thread before it starts op `op` of its role; what it throws ends the run.
   /// Ranks call it at the same time.
   std::function<void(base::Rank rank, std::uint32_t op)> before_op = {};

@@ -85,12 +85,22 @@ void RankRun::Advance() {
 
 void RankRun::Issue() {
   while (!blocked_on_ && next_to_issue_ < role_.ops.size()) {
-    const std::uint32_t index = next_to_issue_++;
+    const std::uint32_t index = next_to_issue_;
     const plan::Op& op = role_.ops[index];
+    if (run_.options.in_order_host && !HasValues(op)) return;
+    ++next_to_issue_;
     ops_[index].state = State::kOnLane;
     lanes_[op.lane].ops.push_back(index);
-    if ((op.flags & plan::kBlocksHost) != 0) blocked_on_ = index;
+    if (BlocksHost(op)) blocked_on_ = index;
   }
+}
+
+bool RankRun::BlocksHost(const plan::Op& op) const {
+  if ((op.flags & plan::kBlocksHost) != 0) return true;
+  if (!run_.options.in_order_host) return false;
+  const bool sums_over_tp =
+      op.purpose == plan::Purpose::kGradientSync && role_.groups[op.group].axes == plan::kTp;
+  return op.kind == plan::OpKind::kCompute || sums_over_tp;
 }
 
 bool RankRun::StartFirst(LaneState& lane) {

@@ -64,6 +64,7 @@ class RankRun {
   void JoinAll();
   void Advance();
   void Issue();
+  bool BlocksHost(const plan::Op& op) const;
   bool StartFirst(LaneState& lane);
   bool HasValues(const plan::Op& op) const;
   void Start(std::uint32_t index);

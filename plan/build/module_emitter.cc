@@ -313,7 +313,8 @@ void ModuleEmitter::Backward(StepState& state, const Turn& turn,
     if (!overlaps || !block.needs_weight_gradient) continue;
     for (auto at = block.finishes.rbegin(); at != block.finishes.rend(); ++at) {
       const std::size_t bucket = chunk_of(turn).first_bucket + static_cast<std::size_t>(*at);
-      if (!WaitsForDeferred(bucket)) ReduceBucket(state, bucket, /*serial=*/false);
+      const bool waits = WaitsForDeferred(bucket) || HoldsSharedEmbedding(bucket);
+      if (!waits) ReduceBucket(state, bucket, /*serial=*/false);
     }
   }
 }

@@ -132,6 +132,9 @@ class ModuleEmitter {
   // deferred_head.cc
   bool Defers(const BackwardBlock& block, const Turn& turn) const;
   bool WaitsForDeferred(std::size_t bucket) const;
+  /// Whether the bucket has tied embeddings that another stage has too.
+  bool HoldsSharedEmbedding(std::size_t bucket) const;
+  void SumEmbedding(StepState& state, std::size_t bucket);
   ValueId AddLogitGradient(const BlockShape& shape, const Turn& turn);
   /// The head's backward without its weight gradient, which FinishDeferred() computes.
   std::uint32_t DeferHead(StepState& state, const BackwardBlock& block, const Turn& turn,
@@ -144,7 +147,7 @@ class ModuleEmitter {
                             std::size_t index, std::vector<ValueId> consumed,
                             std::vector<ValueId> produced);
   void ReduceBucket(StepState& state, std::size_t bucket, bool serial);
-  ValueId Communicate(StepState& state, CollectiveKind kind, AxisSet axes, Purpose purpose,
+  ValueId Communicate(StepState& state, CollectiveKind kind, std::uint32_t group, Purpose purpose,
                       const SlotKey& key, base::Bytes bytes, ValueId value, int bucket,
                       bool serial);
   std::uint32_t AddOptimizerOp(StepState& state, OptimizerAction action,

@@ -84,11 +84,11 @@ ValueId ModuleEmitter::AddScalar() {
                            .size = writer_.Size(Key(kSlotScalar), ScalarBytes())});
 }
 
-ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSet axes,
+ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, std::uint32_t group,
                                    Purpose purpose, const SlotKey& key, base::Bytes bytes,
                                    ValueId value, int bucket, bool serial) {
   Op op{.kind = OpKind::kCollective, .detail = static_cast<std::uint8_t>(kind), .purpose = purpose};
-  op.group = AxesGroup(axes);
+  op.group = group;
   op.lane = writer_.CommunicatorLane(op.group);
   op.module = static_cast<std::uint16_t>(at_.module);
   op.step = static_cast<std::int16_t>(state.step);
@@ -105,11 +105,11 @@ ValueId ModuleEmitter::Communicate(StepState& state, CollectiveKind kind, AxisSe
 void ModuleEmitter::BeginStep(StepState& state) {
   if (!trained()) return;
   for (std::size_t bucket = 0; bucket < buckets_.size() && shards() > 1; ++bucket) {
-    parameters_[bucket] =
-        Communicate(state, CollectiveKind::kAllGather, kShardAxes, Purpose::kParameterGather,
-                    Key(kSlotGather, bucket), ParameterBytes(buckets_[bucket]->parameters),
-                    parameters_[bucket], static_cast<int>(bucket),
-                    /*serial=*/!job_.optimizer.overlap_param_gather);
+    parameters_[bucket] = Communicate(state, CollectiveKind::kAllGather, AxesGroup(kShardAxes),
+                                      Purpose::kParameterGather, Key(kSlotGather, bucket),
+                                      ParameterBytes(buckets_[bucket]->parameters),
+                                      parameters_[bucket], static_cast<int>(bucket),
+                                      /*serial=*/!job_.optimizer.overlap_param_gather);
   }
   std::vector<ValueId> consumed = gradients_;
   for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
@@ -123,55 +123,60 @@ void ModuleEmitter::ReduceBucket(StepState& state, std::size_t bucket, bool seri
   const std::int64_t held = buckets_[bucket]->parameters;
   if (shards() > 1) {
     gradients_[bucket] =
-        Communicate(state, CollectiveKind::kReduceScatter, kShardAxes, Purpose::kGradientSync,
-                    Key(kSlotReduceScatter, bucket), GradientBytes(held), gradients_[bucket],
-                    static_cast<int>(bucket), serial);
+        Communicate(state, CollectiveKind::kReduceScatter, AxesGroup(kShardAxes),
+                    Purpose::kGradientSync, Key(kSlotReduceScatter, bucket), GradientBytes(held),
+                    gradients_[bucket], static_cast<int>(bucket), serial);
   }
   if (at_.dp_replica > 1) {
     const std::int64_t owned = (held + shards() - 1) / shards();
     gradients_[bucket] =
-        Communicate(state, CollectiveKind::kAllReduce, kDpReplica, Purpose::kGradientSync,
-                    Key(kSlotAllReduceReplicas, bucket), GradientBytes(owned), gradients_[bucket],
-                    static_cast<int>(bucket), serial);
+        Communicate(state, CollectiveKind::kAllReduce, AxesGroup(kDpReplica),
+                    Purpose::kGradientSync, Key(kSlotAllReduceReplicas, bucket),
+                    GradientBytes(owned), gradients_[bucket], static_cast<int>(bucket), serial);
   }
+}
+
+bool ModuleEmitter::HoldsSharedEmbedding(std::size_t bucket) const {
+  const Block& block = buckets_[bucket]->block;
+  return at_.embedding_is_shared && (block.stem || block.head);
+}
+
+// In front of the bucket's reduction: behind it the two stages own different parts of theirs. Their
+// buckets have different numbers, so the op has none.
+void ModuleEmitter::SumEmbedding(StepState& state, std::size_t bucket) {
+  const Transformer& t = module_.transformer;
+  const int multiple = module_.settings.framework->memory->vocabulary_multiple;
+  const std::int64_t embedding =
+      PaddedVocabulary(t.vocab_size, at_.tp, multiple) / at_.tp * t.hidden;
+  const std::uint32_t group = writer_.Group(
+      {.kind = GroupRef::Kind::kEmbedding, .module = static_cast<std::uint16_t>(at_.module)});
+  gradients_[bucket] = Communicate(state, CollectiveKind::kAllReduce, group, Purpose::kGradientSync,
+                                   Key(kSlotEmbeddingGradients), GradientBytes(embedding),
+                                   gradients_[bucket], /*bucket=*/0, /*serial=*/true);
 }
 
 void ModuleEmitter::SyncGradients(StepState& state) {
   if (!trained()) return;
+  for (std::size_t bucket = 0; bucket < gradients_.size(); ++bucket) {
+    if (HoldsSharedEmbedding(bucket)) SumEmbedding(state, bucket);
+  }
   for (std::size_t bucket = gradients_.size(); bucket-- > 0;) {
     ReduceBucket(state, bucket, /*serial=*/true);
   }
-  const bool sums_replicated =
-      module_.settings.sequence_parallel && at_.tp > 1 && replicated_parameters_ > 0;
-  const auto reduce_all = [&](const GroupRef& group, std::uint16_t slot, base::Bytes bytes) {
-    Op op{.kind = OpKind::kCollective,
-          .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
-          .purpose = Purpose::kGradientSync};
-    op.group = writer_.Group(group);
-    op.lane = writer_.CommunicatorLane(op.group);
-    op.module = static_cast<std::uint16_t>(at_.module);
-    op.step = static_cast<std::int16_t>(state.step);
-    op.size = writer_.Size(Key(slot), bytes);
-    std::vector<ValueId> consumed = gradients_;
-    if (state.serial) consumed.push_back(*state.serial);
-    for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
-    writer_.Add(op, consumed, gradients_);
-    state.serial = gradients_.back();
-  };
-  const auto module = static_cast<std::uint16_t>(at_.module);
-  if (sums_replicated) {
-    reduce_all({.kind = GroupRef::Kind::kAxes, .module = module, .axes = kTp},
-               kSlotReplicatedGradients, GradientBytes(replicated_parameters_));
-  }
-  const Block ends = ShapeOfRank().block;
-  if (at_.embedding_is_shared && (ends.stem || ends.head)) {
-    const Transformer& t = module_.transformer;
-    const int multiple = module_.settings.framework->memory->vocabulary_multiple;
-    const std::int64_t embedding =
-        PaddedVocabulary(t.vocab_size, at_.tp, multiple) / at_.tp * t.hidden;
-    reduce_all({.kind = GroupRef::Kind::kEmbedding, .module = module}, kSlotEmbeddingGradients,
-               GradientBytes(embedding));
-  }
+  if (!module_.settings.sequence_parallel || at_.tp == 1 || replicated_parameters_ == 0) return;
+  Op op{.kind = OpKind::kCollective,
+        .detail = static_cast<std::uint8_t>(CollectiveKind::kAllReduce),
+        .purpose = Purpose::kGradientSync};
+  op.group = AxesGroup(kTp);
+  op.lane = writer_.CommunicatorLane(op.group);
+  op.module = static_cast<std::uint16_t>(at_.module);
+  op.step = static_cast<std::int16_t>(state.step);
+  op.size = writer_.Size(Key(kSlotReplicatedGradients), GradientBytes(replicated_parameters_));
+  std::vector<ValueId> consumed = gradients_;
+  if (state.serial) consumed.push_back(*state.serial);
+  for (ValueId& gradient : gradients_) gradient = writer_.NextVersion(gradient);
+  writer_.Add(op, consumed, gradients_);
+  state.serial = gradients_.back();
 }
 
 std::uint32_t ModuleEmitter::AddOptimizerOp(StepState& state, OptimizerAction action,
@@ -195,7 +200,7 @@ ValueId ModuleEmitter::Norm(StepState& state) {
   const ValueId squared = AddScalar();
   AddOptimizerOp(state, OptimizerAction::kNorm, gradients_, {squared});
   if (at_.module_ranks == 1) return squared;
-  return Communicate(state, CollectiveKind::kAllReduce, kAllAxes, Purpose::kScalars,
+  return Communicate(state, CollectiveKind::kAllReduce, AxesGroup(kAllAxes), Purpose::kScalars,
                      Key(kSlotScalar), ScalarBytes(), squared, 0, /*serial=*/false);
 }
 

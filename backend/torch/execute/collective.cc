@@ -29,7 +29,8 @@ void Executor::SyncGradients(const plan::Op& op) {
   if (ref.axes == plan::kTp) return parameters.SumReplicated(group);
   std::vector<Pending>& pending = values_.At(role_.produced_by(op).front()).pending;
   if (ref.kind == plan::GroupRef::Kind::kEmbedding) {
-    pending.push_back(parameters.SumEmbedding(op.block, group));
+    const plan::Storage& storage = values_.StorageOf(role_.produced_by(op).front());
+    pending.push_back(parameters.SumEmbedding(static_cast<std::size_t>(storage.bucket), group));
     return;
   }
   const bool scatters = op.collective() == plan::CollectiveKind::kReduceScatter;

@@ -147,11 +147,7 @@ void ModuleParameters::ZeroGradients() {
 }
 
 bool ModuleParameters::is_embedding(const Parameter& parameter) const {
-  const plan::Transformer& t = placed_.module.transformer;
-  const std::vector<std::int64_t> shape{t.vocab_size, t.hidden};
-  return std::any_of(
-      parameter.pieces.begin(), parameter.pieces.end(),
-      [&](const ParameterPiece& piece) { return piece.dim == 0 && piece.global_shape == shape; });
+  return parameter.tied_copy || parameter.name == placed_.module.name + ".embedding";
 }
 
 bool ModuleParameters::counts(const Parameter& parameter) const {

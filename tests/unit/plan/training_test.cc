@@ -144,6 +144,33 @@ TEST(GradientSync, TiedEmbeddingsAreSummedOverTheEndsOfThePipeline) {
   }
 }
 
+// The first and the last stage's buckets differ, so after a reduction over the copies a rank would
+// own another part of the table on the one than on the other: the sum comes first, whether the
+// reductions overlap the backward or not.
+TEST(GradientSync, TiedEmbeddingsAreSummedBeforeTheirBucketIsReduced) {
+  for (const bool overlaps : {false, true}) {
+    Job job = JobOf(Placement::kHomogeneous, {LlmOf({.pp = 2, .dp = 2})});
+    job.modules[0].transformer.tied_embeddings = true;
+    job.optimizer.overlap_grad_reduce = overlaps;
+    job.optimizer.bucket_parameters = 15'000'000;
+    const Program program = Build(job);
+    EXPECT_EQ(ProblemsOf(program), "");
+    for (int rank = 0; rank < 4; ++rank) {
+      const Role& role = program.role(base::Rank{rank});
+      const auto sums =
+          FindCollectives(program, rank, CollectiveKind::kAllReduce, Purpose::kGradientSync);
+      ASSERT_EQ(sums.size(), 1U);
+      const ValueId sum = role.produced_by(role.ops[sums[0]]).front();
+      const auto reductions =
+          FindCollectives(program, rank, CollectiveKind::kReduceScatter, Purpose::kGradientSync);
+      const auto reads_sum = [&](std::size_t op) {
+        return role.consumed_by(role.ops[op]).front() == sum;
+      };
+      EXPECT_EQ(std::count_if(reductions.begin(), reductions.end(), reads_sum), 1) << rank;
+    }
+  }
+}
+
 // Norms see a part of the tokens on each tp rank: 8 layers of 2·(2·768) and the final one, fp32.
 TEST(GradientSync, SequenceParallelNormsAreSummedOverTp) {
   Job job = JobOf(Placement::kHomogeneous, {LlmOf({.tp = 2})});

@@ -1,4 +1,4 @@
-#include "backend/fake/program_record.h"
+#include "backend/record/program_record.h"
 
 #include <algorithm>
 #include <map>
@@ -168,15 +168,15 @@ void AddFlops(const plan::Program& program, traces::Header& header) {
 
 }  // namespace
 
-traces::Header DescribeProgram(const plan::Program& program, const ExecuteOptions& options) {
+traces::Header DescribeProgram(const plan::Program& program, const RunFacts& facts) {
   traces::Header header;
   header.kind = traces::TraceKind::kMeasured;
-  header.scenario_name = options.scenario_name;
-  header.scenario_hash = options.scenario_hash;
+  header.scenario_name = facts.scenario_name;
+  header.scenario_hash = facts.scenario_hash;
   header.program_hash = base::HashText(plan::Hash(program));
-  header.commit = options.commit;
-  header.machine = "fake";
-  header.seed = options.seed;
+  header.commit = facts.commit;
+  header.machine = facts.machine;
+  header.seed = facts.seed;
   header.placement = plan::ToText(program.placement);
   header.num_ranks = program.num_ranks;
   header.num_steps = program.num_steps;

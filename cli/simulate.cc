@@ -39,6 +39,13 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
 
 /// What the answer leaves out, beside what the scenario assumes.
 void AddAssumptions(scenarios::Scenario& scenario) {
+  if (scenario.cluster.ranks_share != topology::RanksShare::kNothing) {
+    scenario.assumptions.emplace_back(
+        "ranks share one device: messages and collectives of several groups at once don't slow "
+        "each "
+        "other but through the cores; nothing else runs on the machine");
+    return;
+  }
   scenario.assumptions.emplace_back(
       "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
       "the "

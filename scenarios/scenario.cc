@@ -127,6 +127,15 @@ profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const Sear
     key_path = fmt::format("cluster.node_groups.{}.gpu", groups.front().name);
     spec.profile = groups.front().gpu;
     resolution.derived.insert("profile");
+    if (spec.cluster.ranks_share == topology::RanksShare::kCores &&
+        !FindShipped(FileKind::kGpu, spec.profile, search)) {
+      resolution.Complain("profile",
+                          fmt::format("is missing: what the machine behind cluster {} can do has "
+                                      "to be measured there",
+                                      spec.cluster.name),
+                          "`isthmus calibrate -o cpu-host.yaml`, then `profile: cpu-host.yaml`");
+      return {};
+    }
     for (const topology::NodeGroup& group : groups) {
       if (group.gpu == spec.profile) continue;
       resolution.Complain(fmt::format("cluster.node_groups.{}.gpu", group.name),

@@ -7,9 +7,7 @@
 #include "base/error.h"
 #include "base/sim_time.h"
 #include "plan/program/print.h"
-#include "sim/cost/kernel_model.h"
-#include "sim/cost/nccl_model.h"
-#include "sim/cost/overlap.h"
+#include "sim/cost/machine_models.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/lower.h"
 #include "sim/memory/ledger.h"
@@ -23,6 +21,33 @@ double StragglerShare(const profiles::Profile& profile, int num_ranks) {
   const double base_gpus = profile.Number("step.straggler_base_gpus");
   if (num_ranks <= base_gpus) return 0;
   return profile.Number("step.straggler_per_doubling") * std::log2(num_ranks / base_gpus);
+}
+
+CostModels CostsOf(const MachineModels& models, const profiles::Profile& profile) {
+  CostModels costs{.segments = models.segments.get(), .collectives = models.collectives.get()};
+  if (models.shares_device) {
+    costs.host_order = HostOrder::kBlocking;
+    costs.op_issue = models.op_issue;
+  } else {
+    costs.host = HostModel(profile);
+  }
+  return costs;
+}
+
+EngineOptions OptionsOf(const MachineModels& models, const profiles::Profile& profile,
+                        const SimOptions& options, const Lowered& lowered) {
+  EngineOptions engine;
+  engine.expanded = options.expansion == Expansion::kExpanded;
+  if (models.shares_device) {
+    engine.sharing = {.cores_of_device = {models.cores},
+                      .speeds = models.speeds,
+                      .device_of_class = std::vector<int>(lowered.classes.size(), 0)};
+    return engine;
+  }
+  engine.straggler_share = StragglerShare(profile, lowered.program->num_ranks);
+  engine.sync_contention = models.segments->gradient_sync_share();
+  engine.step_overhead_ps = base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
+  return engine;
 }
 
 void CheckRoom(const plan::Program& program, const topology::Cluster& cluster) {
@@ -81,14 +106,15 @@ Outcome PredictOnlyMemory(const plan::Program& program, const topology::Cluster&
 }
 
 traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile,
-                          const SimOptions& options, const EngineResult& result,
+                          const SimOptions& options, bool shares_device, const EngineResult& result,
                           traces::TraceSink& sink, Outcome& outcome) {
   traces::Trailer trailer{
       .end_ps = result.end_ps, .step_end_ps = result.step_end_ps, .waits = result.waits};
   trailer.num_ops = result.num_ops;
   trailer.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   trailer.folded = lowered.folded;
-  const MemoryFacts facts = ReadMemoryFacts(profile, options.allocator);
+  MemoryFacts facts = ReadMemoryFacts(profile, options.allocator);
+  if (shares_device) facts.capacity_bytes /= lowered.program->num_ranks;
   for (std::uint32_t cls = 0; cls < lowered.classes.size(); ++cls) {
     const LoweredClass& here = lowered.classes[cls];
     const plan::Program& program = *lowered.program;
@@ -107,7 +133,9 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
 
 }  // namespace
 
-bool HasKernels(const profiles::Profile& profile) { return !profile.KeysUnder("gemm.").empty(); }
+bool HasKernels(const profiles::Profile& profile) {
+  return IsOfHost(profile) || !profile.KeysUnder("gemm.").empty();
+}
 
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
                  const profiles::Profile& profile, const SimOptions& options, const RunFacts& facts,
@@ -116,20 +144,14 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   if (!HasKernels(profile)) {
     return PredictOnlyMemory(program, cluster, profile, options, facts, sink);
   }
-  const KernelModel kernels(profile);
-  const NcclModel collectives(profile);
-  const SegmentModel segments(profile, kernels, collectives);
-  const CostModels models{
-      .segments = &segments, .collectives = &collectives, .host = HostModel(profile)};
-  const Lowered lowered = Lower(program, cluster, models, options.folding == Folding::kAuto);
-  sink.OnHeader(DescribeRun(lowered, cluster, profile, options, facts));
-
-  EngineOptions engine_options;
-  engine_options.expanded = options.expansion == Expansion::kExpanded;
-  engine_options.straggler_share = StragglerShare(profile, program.num_ranks);
-  engine_options.sync_contention = segments.gradient_sync_share();
-  engine_options.step_overhead_ps =
-      base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
+  const MachineModels models = MakeModels(cluster.spec(), profile);
+  const bool fold = options.folding == Folding::kAuto && !models.shares_device;
+  const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold);
+  SimOptions run = options;
+  // Ranks that share are held together by their inner collectives anyway.
+  if (models.shares_device) run.expansion = Expansion::kFused;
+  sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
+  const EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
   Engine engine(lowered, engine_options,
                 [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
   const EngineResult result = engine.Run();
@@ -138,7 +160,7 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   outcome.folded = lowered.folded;
   if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
-  sink.OnTrailer(Summarise(lowered, profile, options, result, sink, outcome));
+  sink.OnTrailer(Summarise(lowered, profile, options, models.shares_device, result, sink, outcome));
   return outcome;
 }
 

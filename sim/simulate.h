@@ -49,7 +49,8 @@ struct Outcome {
 /// data-sheet figures are known.
 bool HasKernels(const profiles::Profile& profile);
 
-/// Simulates every op of `program` on the first program.num_ranks devices of `cluster`.
+/// Simulates every op of `program` on the first program.num_ranks devices of `cluster`, or on the
+/// one that its ranks share: then nothing is folded and blocks run fused.
 ///
 /// A function of its inputs alone: equal inputs give equal events. Throws base::Error when the
 /// cluster has too few devices or the profile lacks a parameter. Without kernels in the profile

@@ -9,6 +9,7 @@
 #include "plan/program/names.h"
 #include "plan/program/print.h"
 #include "plan/program/producers.h"
+#include "sim/cost/machine_models.h"
 
 namespace isthmus::sim {
 namespace {
@@ -213,7 +214,8 @@ void AddBoundaries(const plan::Program& program, traces::Header& header) {
   }
 }
 
-std::string PeakRateKey(const plan::Program& program) {
+std::string PeakRateKey(const plan::Program& program, const profiles::Profile& profile) {
+  if (IsOfHost(profile)) return "device.peak_rate.fp32";
   for (const plan::PlacedModule& placed : program.modules) {
     if (placed.module.settings.precision == plan::DType::kFp8) return "device.peak_rate.fp8";
   }
@@ -239,9 +241,11 @@ traces::Header DescribeProgram(const plan::Program& program, const topology::Clu
   header.num_microbatches = program.num_microbatches;
   header.tokens_per_step = program.workload.global_batch * program.workload.sequence_length;
   header.samples_per_step = program.workload.global_batch;
-  header.peak_flops_per_gpu = profile.Value(PeakRateKey(program), "FLOP/s");
-  header.island_flops_limit =
-      profile.Number("island.max_peak_share") * profile.Value("device.peak_rate.bf16", "FLOP/s");
+  header.peak_flops_per_gpu = profile.Value(PeakRateKey(program, profile), "FLOP/s");
+  if (profile.has("island.max_peak_share")) {
+    header.island_flops_limit =
+        profile.Number("island.max_peak_share") * profile.Value("device.peak_rate.bf16", "FLOP/s");
+  }
   header.assumptions = facts.assumptions;
   AddModules(program, header);
   AddBoundaries(program, header);

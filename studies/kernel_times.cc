@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "sim/cost/kernel_model.h"
+#include "sim/cost/cpu_kernel_model.h"
+#include "sim/cost/machine_models.h"
 #include "studies/internal/work_counts.h"
 
 namespace isthmus::studies {
@@ -82,7 +84,8 @@ Naming NamesOf(const plan::MemoryBound& memory) {
 // Sums kernels by segment and shape.
 class Tally {
  public:
-  explicit Tally(const profiles::Profile& profile) : model_(profile) {}
+  explicit Tally(const profiles::Profile& profile)
+      : model_(sim::MakeComputeModel(profile)), is_host_(sim::IsOfHost(profile)) {}
 
   void Add(const plan::Work& work, std::int64_t times) {
     for (const plan::RepeatedSegments& part : work.parts) {
@@ -108,13 +111,16 @@ class Tally {
     if (time.count == 0) {
       time.segment = segment.name;
       time.shape = std::move(names.shape);
-      time.residual = std::move(names.residual);
+      time.residual =
+          is_host_ ? std::visit([](const auto& of) { return sim::CpuTable(of) + ".check"; }, kernel)
+                   : std::move(names.residual);
     }
     time.count += count;
-    time.seconds += static_cast<double>(count) * model_.Time(kernel).value();
+    time.seconds += static_cast<double>(count) * model_->Time(kernel).value();
   }
 
-  sim::KernelModel model_;
+  std::unique_ptr<sim::ComputeModel> model_;
+  bool is_host_;
   std::map<std::pair<std::string, std::string>, KernelTime> times_;
 };
 

@@ -84,6 +84,7 @@ Cluster::Cluster(ClusterSpec spec) : spec_(Checked(std::move(spec))), numbering_
 }
 
 int Cluster::num_ranks() const {
+  if (spec_.ranks_share != RanksShare::kNothing) return kMaxSharingRanks;
   return spec_.rank_devices.empty() ? num_gpus() : static_cast<int>(spec_.rank_devices.size());
 }
 
@@ -94,6 +95,7 @@ base::DeviceId Cluster::DeviceOf(base::Rank rank) const {
         "layout of at most {} ranks",
         spec_.name, rank.value(), num_ranks(), num_ranks()));
   }
+  if (spec_.ranks_share != RanksShare::kNothing) return base::DeviceId{0};
   if (spec_.rank_devices.empty()) return base::DeviceId{rank.value()};
   return spec_.rank_devices[static_cast<std::size_t>(rank.value())];
 }

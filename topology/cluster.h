@@ -37,7 +37,8 @@ class Cluster {
   int num_nodes() const { return numbering_.num_nodes(); }
   int num_gpus() const { return numbering_.num_gpus(); }
   int num_leaf_groups() const { return numbering_.num_leaf_groups(); }
-  /// How many ranks the cluster has room for: its GPUs, unless the spec places ranks itself.
+  /// How many ranks the cluster has room for: its GPUs, unless the spec places ranks itself or has
+  /// them share one device.
   int num_ranks() const;
   /// All kinds of devices and directed links; their ids are 0 … num − 1.
   int num_devices() const { return numbering_.num_devices(); }

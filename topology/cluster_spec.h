@@ -85,6 +85,16 @@ struct SlowGpu {
   friend bool operator==(const SlowGpu&, const SlowGpu&) = default;
 };
 
+/// Whether ranks have a device each, or share the one that the cluster has.
+enum class RanksShare {
+  kNothing,  ///< every rank has a GPU of its own, unless rank_devices says otherwise
+  kCores,    ///< ranks are processes on the cores of a machine without GPUs
+  kGpu,      ///< ranks are processes on one GPU
+};
+
+/// Ranks that may share one device.
+inline constexpr int kMaxSharingRanks = 256;
+
 /// What a cluster is made of: plain figures, filled by a preset or a file. Nothing is checked
 /// here; `Cluster` checks.
 struct ClusterSpec {
@@ -95,6 +105,10 @@ struct ClusterSpec {
   std::vector<SlowGpu> slow_gpus;
   /// The GPU of each rank. Empty: rank r is on GPU r. Several ranks may share a GPU.
   std::vector<base::DeviceId> rank_devices;
+  /// Other than kNothing: one node with one device. Of kCores the device is the host itself, `gpu`
+  /// names its profile, and there are no links: processes talk over the loopback.
+  RanksShare ranks_share = RanksShare::kNothing;
+  int cores = 0;  ///< of kCores; 0: as many as the profile was measured on
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };

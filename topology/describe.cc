@@ -56,6 +56,15 @@ class Sources {
   std::vector<std::string> sources_;
 };
 
+std::string DescribeHost(const ClusterSpec& spec, Sources& sources) {
+  const NodeGroup& host = spec.node_groups.front();
+  const std::string cores =
+      spec.cores > 0 ? Counted(spec.cores, "core") : std::string("as many cores as its profile");
+  return fmt::format("cluster {}: one machine, {} that up to {} ranks share\n", spec.name, cores,
+                     kMaxSharingRanks) +
+         Row("profile", fmt::format("{} {}", host.gpu, sources.Mark(host.source)));
+}
+
 std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu, Sources& sources) {
   std::string text = fmt::format("\nnode group {}: {}, {}\n", group.name,
                                  Numbered("node", first_node, group.num_nodes),
@@ -200,11 +209,18 @@ base::BytesPerSecond Bisection(const Cluster& cluster) {
 
 std::string DescribeCluster(const Cluster& cluster) {
   Sources sources;
+  if (cluster.spec().ranks_share == RanksShare::kCores) {
+    const std::string host = DescribeHost(cluster.spec(), sources);
+    return host + sources.List();
+  }
   std::string text =
       fmt::format("cluster {}: {}, {}\n", cluster.spec().name, Counted(cluster.num_nodes(), "node"),
                   Counted(cluster.num_gpus(), "GPU"));
   if (!cluster.spec().rank_devices.empty()) {
     text += fmt::format("ranks: {}, placed by the cluster's own list\n", cluster.num_ranks());
+  }
+  if (cluster.spec().ranks_share == RanksShare::kGpu) {
+    text += fmt::format("ranks: up to {} processes share the GPU\n", cluster.num_ranks());
   }
   int first_node = 0;
   int first_gpu = 0;

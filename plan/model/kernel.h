@@ -56,6 +56,7 @@ struct Attention {
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kCudnn;
+  DType dtype = DType::kBf16;    // of queries, keys and values; 16 bit in fp8 runs
   bool in_fp8_run = false;       // as Gemm's
   bool variable_length = false;  // called through the API for packed samples
 };

@@ -9,6 +9,7 @@ namespace {
 using enum Presence;
 using topology::FaultyPart;
 using topology::LeafWiring;
+using topology::RanksShare;
 using topology::Sourced;
 
 // A figure: its value alone, or `{value: …, source: …}`.
@@ -113,6 +114,15 @@ void Fields(Archive& archive, topology::ClusterSpec& cluster) {
   archive.Value("name", TextScalar(cluster.name), kOptional, "name in reports");
   archive.Named("node_groups", ItemsOf(cluster.node_groups, &topology::NodeGroup::name),
                 "node group", "runs of equal nodes by name; GPUs are numbered in this order");
+  archive.Value("ranks_share",
+                OneOf(cluster.ranks_share,
+                      {Means("nothing", RanksShare::kNothing), Means("cores", RanksShare::kCores),
+                       Means("gpu", RanksShare::kGpu)}),
+                kOptional,
+                "nothing: a GPU per rank; cores: ranks are processes on a machine without GPUs; "
+                "gpu: ranks are processes on the cluster's one GPU");
+  archive.Value("cores", Integer(cluster.cores, {0, 1'024}), kOptional,
+                "of ranks_share: cores; 0: as many as the profile was measured on");
   archive.Struct(
       "fabric", [&cluster](Archive& inner) { FabricFields(inner, cluster.fabric); }, nullptr,
       "the network between nodes");

@@ -150,9 +150,10 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
   archive.Value("num_gpus", Integer(scenario.num_gpus, kRankCount), kOptional,
                 "GPUs that the job uses, from the first; absent: all of the nodes");
   Scalar profile = TextScalar(scenario.profile);
-  profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/";
+  profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/, or a path";
   archive.Value("profile", profile, kOptional,
-                "what the machine was measured to do; absent: the one of the cluster's GPU");
+                "what the machine was measured to do; absent: the one of the cluster's GPU; "
+                "`isthmus calibrate` writes them");
   archive.Values(
       "parameters", scenario.parameters.size(),
       [&scenario](std::size_t size) { scenario.parameters.resize(size); },

@@ -127,6 +127,19 @@ std::optional<profiles::Parameter> ChangedParameter(Resolution& resolution,
   return changed;
 }
 
+// Whether the profile is of a host's cores (profiles/README.md): it has attention of one kind.
+bool IsOfHost(const profiles::Profile& profile) { return profile.has("host.cores"); }
+
+void ResolveHostKernels(Resolution& resolution, const profiles::Profile& profile) {
+  for (const ModuleSpec& module : resolution.spec.modules) {
+    const std::string dtype = ProfileName(module.settings.precision);
+    if (!profile.KeysUnder(fmt::format("cpu.gemm.{}.", dtype)).empty()) continue;
+    resolution.Complain(ModulePath(module, "precision"),
+                        fmt::format("profile {} has no kernels of {}", profile.name(), dtype),
+                        "`isthmus calibrate` measures fp32 and bf16");
+  }
+}
+
 }  // namespace
 
 profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile) {
@@ -175,7 +188,7 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile) {
   std::vector<std::string> assumptions;
   const std::string& gpu = resolution.spec.cluster.node_groups.front().gpu;
-  if (resolution.is_given("profile") && profile.name() != gpu) {
+  if (resolution.is_given("profile") && profile.name() != gpu && !IsOfHost(profile)) {
     assumptions.push_back(
         fmt::format("profile {} stands for the cluster's GPU {}", profile.name(), gpu));
   }
@@ -198,6 +211,7 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
 }
 
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job) {
+  if (IsOfHost(profile)) return ResolveHostKernels(resolution, profile);
   // A profile without kernels of a kind serves for planning; there is nothing to choose from.
   const bool predicts = resolution.purpose == Purpose::kPredict;
   const bool has_products = !profile.KeysUnder("gemm.").empty();

@@ -58,7 +58,8 @@ bool ResolveSingleGroup(Resolution& resolution, topology::NodeGroup& group) {
     }
   }
   if (!spec.nodes) {
-    spec.nodes = CeilDivide(*spec.num_gpus, group.gpus_per_node);
+    const bool shares = spec.cluster.ranks_share != topology::RanksShare::kNothing;
+    spec.nodes = shares ? 1 : CeilDivide(*spec.num_gpus, group.gpus_per_node);
     resolution.derived.insert("nodes");
   }
   group.num_nodes = static_cast<int>(*spec.nodes);
@@ -85,15 +86,18 @@ bool ResolveCluster(Resolution& resolution) {
   }
   const std::int64_t gpus = GpusOf(spec.cluster);
   const bool places_ranks = !spec.cluster.rank_devices.empty();
-  const auto room =
-      places_ranks ? static_cast<std::int64_t>(spec.cluster.rank_devices.size()) : gpus;
+  const bool shares = spec.cluster.ranks_share != topology::RanksShare::kNothing;
+  const auto room = shares         ? std::int64_t{topology::kMaxSharingRanks}
+                    : places_ranks ? static_cast<std::int64_t>(spec.cluster.rank_devices.size())
+                                   : gpus;
   if (room > kRankCount.max) {
     resolution.Complain("cluster", fmt::format("has {} GPUs", room),
                         fmt::format("allowed: up to {}", kRankCount.max));
     return false;
   }
   if (!spec.num_gpus) {
-    spec.num_gpus = room;
+    const auto ranks = shares ? RanksOfLayouts(spec) : std::nullopt;
+    spec.num_gpus = ranks.value_or(room);
     resolution.derived.insert("num_gpus");
   }
   if (*spec.num_gpus <= room) return true;

@@ -129,7 +129,12 @@ bool Sources::FindFile(const std::string& name, FileKind kind, const Origin& nam
     found.path = found.path.lexically_normal();
     found.label = found.path.generic_string();
     if (const auto why = WhyNoFile(found.path)) {
-      diagnostics_.Add(named_by, key_path, fmt::format("{}: {}", found.label, *why));
+      const bool is_profile = kind == FileKind::kGpu || kind == FileKind::kProfile;
+      diagnostics_.Add(named_by, key_path, fmt::format("{}: {}", found.label, *why),
+                       is_profile ? fmt::format("`isthmus calibrate -o {}` measures the machine at "
+                                                "hand",
+                                                found.label)
+                                  : std::string());
       return false;
     }
     return true;

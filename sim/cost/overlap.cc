@@ -114,10 +114,17 @@ SegmentCost SegmentModel::Cost(const plan::Segment& segment,
   for (const plan::Kernel& kernel : segment.kernels) cost.host += compute_.LaunchGap(kernel);
 
   double c = 0;
-  if (segment.collective)
+  if (segment.collective) {
     c = collectives_.Time(segment.collective->kind, segment.collective->bytes, group).value();
+    cost.core = collectives_.CoreTime(segment.collective->kind, segment.collective->bytes, group) *
+                segment.collective->steps;
+  }
   cost.communication = base::Seconds(c);
-  if (segment.overlap == plan::Overlap::kRing && segment.collective) {
+  if (is_serial_) {
+    if (segment.collective) c *= segment.collective->steps;
+    cost.communication = base::Seconds(c);
+    SetPair(cost, TimesOf(segment).sum(), c);
+  } else if (segment.overlap == plan::Overlap::kRing && segment.collective) {
     Ring(segment, c, cost);
   } else {
     const Kernels kernels = TimesOf(segment);

@@ -21,6 +21,7 @@ struct SegmentCost {
   base::Seconds communication{0};
   base::Seconds exposed{0};
   base::Seconds host{0};  ///< launch gaps
+  base::Seconds core{0};  ///< of the communication, on the host's cores
 };
 
 /// Times of segments: kernels, a collective, or both side by side under the
@@ -54,6 +55,10 @@ class SegmentModel {
  public:
   SegmentModel(const profiles::Profile& profile, const ComputeModel& compute,
                const CollectiveModel& collectives);
+  /// Of a host that waits for every collective: nothing runs beside anything, each rule is g + c (a
+  /// ring g and all its exchanges).
+  SegmentModel(const ComputeModel& compute, const CollectiveModel& collectives)
+      : compute_(compute), collectives_(collectives), is_serial_(true) {}
 
   /// `group` is the locality of the segment's collective; it is not looked at
   /// without one.
@@ -78,6 +83,7 @@ class SegmentModel {
 
   const ComputeModel& compute_;
   const CollectiveModel& collectives_;
+  bool is_serial_ = false;
   double gather_contention_ = 0;  // shares of the SMs
   double bulk_contention_ = 0;
   double gradient_sync_contention_ = 0;

@@ -19,9 +19,9 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
       options_(std::move(options)),
       port_(std::move(port)),
       classes_(lowered.classes.size()),
-      meetings_(lowered.communicators.size() * 2),
-      running_op_(lowered.classes.size(), 0) {
-  for (const int cores : options_.sharing.cores_of_device) devices_.emplace_back(cores);
+      meetings_(lowered.communicators.size() * 2) {
+  for (const int cores : options_.sharing.cores_of_device)
+    devices_.emplace_back(cores, options_.sharing.speeds);
   result_.step_end_ps.assign(static_cast<std::size_t>(lowered.program->num_steps), 0);
   result_.times.resize(classes_.size());
   for (std::uint32_t cls = 0; cls < classes_.size(); ++cls) {
@@ -74,6 +74,13 @@ EngineResult Engine::Run() {
         break;
       case What::kDevice:
         OnDevice(what.a, what.b, now);
+        break;
+      case What::kGroupWaited:
+        StartCoreTime(what.a, now);
+        break;
+      case What::kTransferWaited:
+        StartJob(what.a, {Job::Kind::kMessage, what.a, what.b}, CoreTimeOf(what.a, what.b),
+                 Pace::kAsStated, now);
         break;
     }
     Drain(now);
@@ -185,10 +192,9 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   if (is_compute && HoldForIssue(at, now)) return;
   meeting.start_ps = now;
   for (const auto& [cls, op] : meeting.ops) result_.times[cls].start_ps[op] = now;
-  if (is_compute && shares(first_class)) {
-    meeting.num_running = static_cast<std::uint32_t>(meeting.ops.size());
-    for (const auto& [cls, op] : meeting.ops)
-      StartShared(cls, op, variant(cls).duration_ps[op], now);
+  if (shares(first_class)) {
+    meeting.phase = 0;
+    StartPhase(at, now);
     return;
   }
   if (is_compute) {
@@ -260,7 +266,7 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   const bool is_compute = here.ops->ops[op].kind == plan::OpKind::kCompute ||
                           here.ops->ops[op].kind == plan::OpKind::kOptimizer;
   if (is_compute && shares(cls)) {
-    StartShared(cls, op, here.duration_ps[op], now);
+    StartJob(cls, {Job::Kind::kAlone, cls, op}, here.duration_ps[op], Pace::kSlowedByOthers, now);
     return;
   }
   const bool is_model = here.ops->ops[op].kind == plan::OpKind::kCompute;

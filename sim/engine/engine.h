@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace isthmus::sim {
 /// Ranks that compute on devices they share (cpu-host, several ranks on one GPU).
 struct DeviceSharing {
   std::vector<int> cores_of_device;
+  std::vector<double> speeds;        // of all devices: SharedDevice's
   std::vector<int> device_of_class;  // by class; empty: every rank has a device of its own
 };
 
@@ -59,7 +61,12 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 /// communicator is ready and end together, after the longest of their members' durations; of
 /// matched Compute piece by piece, since inner collectives hold its members together. Transfers are
 /// rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
-/// except on shared devices, where work progresses at a rate and ends are re-timed.
+/// except on shared devices.
+///
+/// On a shared device work progresses at a rate and ends are re-timed. Communication there is first
+/// a wait that takes no core, then its core time as a job of every member, beside whatever else
+/// runs. Matched Compute goes from one inner collective to the next: a member that is early waits
+/// and takes nothing.
 ///
 /// A host per rank issues the ops in list order, as far ahead of the device as it gets; it waits
 /// for the end of an op with kBlocksHost and of a step. No op but Compute starts before it is
@@ -88,13 +95,29 @@ class Engine {
     kMeetingIssued,
     kPiece,
     kGroupPiece,
-    kDevice
+    kDevice,
+    kGroupWaited,
+    kTransferWaited
   };
   struct Payload {
     What what = What::kOpEnd;
     std::uint32_t a = 0;  // class, or meeting, or device
     std::uint32_t b = 0;  // op, transfer, or position in the work
     std::uint32_t c = 0;  // kPiece: op
+  };
+  /// What runs on a shared device: an op of a class alone, one member's part of a meeting, or a
+  /// message.
+  struct Job {
+    enum class Kind : std::uint8_t { kAlone, kMember, kMessage };
+    Kind kind = Kind::kAlone;
+    std::uint32_t a = 0;  // class, or meeting
+    std::uint32_t b = 0;  // op, or transfer
+  };
+  /// A stretch of matched work on a shared device: kernels, then the inner collective behind them.
+  struct Phase {
+    std::int64_t compute_ps = 0;
+    std::int64_t wait_ps = 0;  // of the collective, no core needed
+    std::int64_t core_ps = 0;  // of the collective
   };
   /// Members of a communicator that have arrived, for one kind of op (its collectives, its
   /// Compute).
@@ -103,7 +126,9 @@ class Engine {
     std::int64_t start_ps = 0;
     std::int64_t duration_ps = 0;
     std::int64_t extra_ps = 0;      // Compute: of synchronisations beside it
-    std::uint32_t num_running = 0;  // shared devices: members whose work isn't over
+    std::uint32_t num_running = 0;  // shared devices: members whose job isn't over
+    std::uint32_t phase = 0;        // shared devices
+    bool in_collective = false;     // shared devices: of the phase, the kernels are over
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ops;  // (class, op), in order of arrival
     std::vector<std::int64_t> issue_ps;
   };
@@ -142,6 +167,8 @@ class Engine {
   void Post(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartTransfers(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
+  /// Of one message, on the cores of a shared host.
+  std::int64_t CoreTimeOf(std::uint32_t cls, std::uint32_t transfer) const;
   void EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
   void Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, std::int64_t start,
                 std::int64_t now);
@@ -152,7 +179,13 @@ class Engine {
   void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
   void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
                    const PieceCost& piece, std::int64_t start);
-  void StartShared(std::uint32_t cls, std::uint32_t op, std::int64_t work, std::int64_t now);
+  void StartJob(std::uint32_t cls, Job job, std::int64_t work, Pace pace, std::int64_t now);
+  /// The phases of what a member does in a meeting.
+  const std::vector<Phase>& PhasesOf(std::uint32_t cls, std::uint32_t op);
+  void StartPhase(std::uint32_t meeting, std::int64_t now);
+  void StartPhaseCollective(std::uint32_t meeting, std::int64_t now);
+  void StartCoreTime(std::uint32_t meeting, std::int64_t now);
+  void OnMemberOver(std::uint32_t meeting, std::int64_t now);
   void OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now);
   void ArmDevice(std::uint32_t device);
   void Record(const traces::Event& event);
@@ -181,7 +214,10 @@ class Engine {
   std::vector<ClassState> classes_;
   std::vector<Meeting> meetings_;  // two per communicator: collectives, Compute
   std::vector<SharedDevice> devices_;
-  std::vector<std::uint32_t> running_op_;  // by class: the op that runs on a shared device
+  std::map<std::uint32_t, Job> jobs_;  // on shared devices
+  std::uint32_t next_job_ = 0;
+  std::map<const WorkCost*, std::vector<Phase>> phases_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Phase>> collective_phases_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ready_;  // (class, op), first in first out
   std::vector<traces::Event> events_;
   EngineResult result_;

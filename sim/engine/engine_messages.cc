@@ -1,4 +1,6 @@
 // P2P ops: posts, rendezvous, ends of transfers.
+#include <algorithm>
+
 #include "sim/engine/engine.h"
 
 namespace isthmus::sim {
@@ -66,7 +68,18 @@ void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t 
   const std::int64_t duration = lowered_.classes[cls].matches[slot]->duration_ps[transfer];
   // Until it is over, the place of its end holds its start.
   result_.times[cls].transfer_end_ps[transfer] = now;
-  heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
+  const std::int64_t core = shares(cls) ? CoreTimeOf(cls, transfer) : 0;
+  if (core == 0) {
+    heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
+  } else {
+    heap_.Push(now + duration - core, {.what = What::kTransferWaited, .a = cls, .b = transfer});
+  }
+}
+
+std::int64_t Engine::CoreTimeOf(std::uint32_t cls, std::uint32_t transfer) const {
+  const MatchTable& match =
+      *lowered_.classes[cls].matches[variant(cls).ops->transfers[transfer].peer];
+  return std::min(match.core_ps[transfer], match.duration_ps[transfer]);
 }
 
 void Engine::EndTransfer(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {

@@ -14,6 +14,10 @@ struct CostModels {
   const SegmentModel* segments = nullptr;
   const CollectiveModel* collectives = nullptr;
   HostModel host = {};
+  /// Ranks run their ops one after the other in their own thread (ranks that share a device): no op
+  /// starts before the host has come to it, and each op with work takes op_issue more.
+  HostOrder host_order = HostOrder::kAhead;
+  base::Seconds op_issue{0};
 };
 
 /// Makes a program ready for the engine.

@@ -22,6 +22,7 @@ struct PieceCost {
   std::int64_t duration_ps = 0;
   std::int64_t compute_ps = 0;        // 0: no kernels
   std::int64_t communication_ps = 0;  // 0: no collective
+  std::int64_t core_ps = 0;           // of the collective, on the host's cores
 };
 
 /// What a Compute op costs when it has the device to itself.
@@ -39,6 +40,7 @@ struct Variant {
   const plan::Role* ops = nullptr;
   std::shared_ptr<const OpGraph> graph;
   std::vector<std::int64_t> duration_ps;  // by op: alone on its lane; P2P: 0
+  std::vector<std::int64_t> core_ps;      // by op: of duration_ps, on the host's cores
   std::vector<std::int64_t> issued_ps;    // by op: host time until it is issued, from the start
   /// By op: how long the gradients or parameters that it makes ready are synchronised; 0 for most.
   std::vector<std::int64_t> sync_after_ps;
@@ -53,6 +55,7 @@ struct Variant {
 struct MatchTable {
   std::vector<std::uint32_t> partner;  // by transfer: the peer's transfer; kNone32: none or empty
   std::vector<std::int64_t> duration_ps;  // by transfer
+  std::vector<std::int64_t> core_ps;      // by transfer: of it, on the host's cores
 };
 
 /// Ranks simulated once.

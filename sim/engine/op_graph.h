@@ -8,16 +8,24 @@
 
 namespace isthmus::sim {
 
+/// How a rank's host goes through its ops.
+enum class HostOrder : std::uint8_t {
+  kAhead,     // it issues ops and runs ahead of the device; only blocking ops hold it up
+  kBlocking,  // it runs Compute, Optimizer and Copy ops itself and waits for what an op consumes
+              // before it comes to the next; collectives and messages go on beside it
+};
+
 /// What must be over before what, inside one role: its lanes and values turned into counts and
 /// lists.
 ///
 /// An op is ready when `num_prerequisites` releases have come: from the op before it on its lane
 /// (at that op's end, or when it has posted if it is a P2P op), from producers of values it
 /// consumes (an op's end, or the end of one transfer), and from a blocking op before it in host
-/// order. Immutable. Memory: about 12 bytes an op and 4 a dependency.
+/// order; with HostOrder::kBlocking from all that the host has to do and wait for before it comes
+/// to the op. Immutable. Memory: about 12 bytes an op and 4 a dependency.
 class OpGraph {
  public:
-  explicit OpGraph(const plan::Role& role);
+  explicit OpGraph(const plan::Role& role, HostOrder host_order = HostOrder::kAhead);
 
   std::size_t num_ops() const { return prerequisites_.size(); }
   std::span<const std::uint16_t> num_prerequisites() const { return prerequisites_; }

@@ -24,9 +24,9 @@ RankTables::RankTables(const plan::Program& program, const topology::Cluster& cl
       cluster_(cluster),
       models_(models),
       lowered_(lowered),
-      costs_(*models.segments, lowered.work_costs) {
+      costs_(*models.segments, models.op_issue, lowered.work_costs) {
   for (const plan::Role& role : program.roles)
-    graphs_.push_back(std::make_shared<const OpGraph>(role));
+    graphs_.push_back(std::make_shared<const OpGraph>(role, models.host_order));
   const auto num_ranks = static_cast<std::size_t>(program.num_ranks);
   groups_of_rank_.resize(num_ranks);
   peers_of_rank_.resize(num_ranks);
@@ -125,6 +125,7 @@ void RankTables::CostVariant(Variant& variant, base::Rank rank) {
     const WorkCost* work = nullptr;
     variant.duration_ps.push_back(CostOfOp(variant, rank, op, &work));
     variant.work.push_back(work);
+    variant.core_ps.push_back(CoreTimeOfOp(variant, rank, op));
   }
   const plan::SizeTable& table = program_.tables[variant.table];
   base::Seconds issued(0);
@@ -187,6 +188,16 @@ std::int64_t RankTables::CostOfOp(const Variant& variant, base::Rank rank, const
       return 0;
   }
   return 0;
+}
+
+std::int64_t RankTables::CoreTimeOfOp(const Variant& variant, base::Rank rank,
+                                      const plan::Op& op) const {
+  if (op.kind != plan::OpKind::kCollective) return 0;
+  const RankGroup& group = groups_[groups_of_rank_[rank.index()][op.group]];
+  const base::Bytes bytes = program_.tables[variant.table].bytes[op.size];
+  const base::Seconds time =
+      models_.collectives->CoreTime(op.collective(), bytes, costs_.locality(group.locality));
+  return base::ToPicoseconds(time).value();
 }
 
 void RankTables::CountTransfers(Variant& variant) const {
@@ -274,6 +285,7 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
   auto table = std::make_unique<MatchTable>();
   table->partner.assign(a.ops->transfers.size(), plan::kNone32);
   table->duration_ps.assign(a.ops->transfers.size(), 0);
+  table->core_ps.assign(a.ops->transfers.size(), 0);
   std::size_t next[2] = {0, 0};
   for (std::uint32_t at = 0; at < a.ops->transfers.size(); ++at) {
     const plan::Transfer& transfer = a.ops->transfers[at];
@@ -286,6 +298,7 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
     const base::Bytes bytes{std::max(a.posted_bytes[at], b.posted_bytes[partner])};
     table->duration_ps[at] =
         base::ToPicoseconds(models_.collectives->P2P(bytes, routes_[route])).value();
+    table->core_ps[at] = base::ToPicoseconds(models_.collectives->CoreTimeOfP2P(bytes)).value();
   }
   return table;
 }

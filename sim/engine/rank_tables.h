@@ -50,6 +50,7 @@ class RankTables {
   void CostVariant(Variant& variant, base::Rank rank);
   std::int64_t CostOfOp(const Variant& variant, base::Rank rank, const plan::Op& op,
                         const WorkCost** work);
+  std::int64_t CoreTimeOfOp(const Variant& variant, base::Rank rank, const plan::Op& op) const;
   /// Fills sync_after_ps and sync_at_start_ps.
   static void FindSync(Variant& variant);
   void CountTransfers(Variant& variant) const;

@@ -1,6 +1,7 @@
 #include "sim/engine/shared_device.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -12,40 +13,57 @@ __extension__ using Wide = __int128;
 
 }  // namespace
 
+SharedDevice::SharedDevice(int cores, const std::vector<double>& speeds) : cores_(cores) {
+  for (const double speed : speeds) {
+    ISTHMUS_CHECK(speed > 0 && speed <= 1, "speed {} of a shared device", speed);
+    speeds_.push_back(
+        std::max<std::int64_t>(1, std::llround(speed * static_cast<double>(kFullSpeed))));
+  }
+}
+
+SharedDevice::Rate SharedDevice::RateOf(Pace pace) const {
+  const int active = num_active();
+  Rate rate{std::min(cores_, active), active};
+  if (pace == Pace::kAsStated || speeds_.empty() || active == 0) return rate;
+  const std::size_t others = static_cast<std::size_t>(active) - 1;
+  rate.numerator *= speeds_[std::min(others, speeds_.size() - 1)];
+  rate.denominator *= kFullSpeed;
+  return rate;
+}
+
 void SharedDevice::Advance(std::int64_t now_ps) {
   ISTHMUS_CHECK(now_ps >= now_ps_, "shared device goes back in time: {} to {}", now_ps_, now_ps);
   const Wide elapsed = Wide{now_ps - now_ps_} * kScale;
   now_ps_ = now_ps;
-  const int active = num_active();
-  if (active == 0) return;
-  const Wide done = active <= cores_ ? elapsed : elapsed * cores_ / active;
-  for (auto& [job, remaining] : remaining_) {
-    remaining = std::max<std::int64_t>(0, remaining - static_cast<std::int64_t>(done));
+  for (auto& [number, job] : jobs_) {
+    const Rate rate = RateOf(job.pace);
+    const Wide done = elapsed * rate.numerator / rate.denominator;
+    job.remaining = std::max<std::int64_t>(0, job.remaining - static_cast<std::int64_t>(done));
   }
 }
 
-void SharedDevice::Start(std::int64_t now_ps, std::uint32_t job, std::int64_t work_ps) {
+void SharedDevice::Start(std::int64_t now_ps, std::uint32_t job, std::int64_t work_ps, Pace pace) {
   Advance(now_ps);
-  const bool is_new = remaining_.emplace(job, work_ps * kScale).second;
+  const bool is_new = jobs_.emplace(job, Job{work_ps * kScale, pace}).second;
   ISTHMUS_CHECK(is_new, "job {} runs already on its device", job);
   ++epoch_;
 }
 
 std::optional<std::pair<std::int64_t, std::uint32_t>> SharedDevice::NextEnd() const {
-  if (remaining_.empty()) return std::nullopt;
-  const auto least =
-      std::min_element(remaining_.begin(), remaining_.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const Wide stretched = num_active() <= cores_
-                             ? Wide{least->second}
-                             : (Wide{least->second} * num_active() + cores_ - 1) / cores_;
-  const auto wait = static_cast<std::int64_t>((stretched + kScale - 1) / kScale);
-  return std::pair{now_ps_ + wait, least->first};
+  std::optional<std::pair<std::int64_t, std::uint32_t>> next;
+  for (const auto& [number, job] : jobs_) {
+    const Rate rate = RateOf(job.pace);
+    const Wide stretched =
+        (Wide{job.remaining} * rate.denominator + rate.numerator - 1) / rate.numerator;
+    const auto wait = static_cast<std::int64_t>((stretched + kScale - 1) / kScale);
+    if (!next || now_ps_ + wait < next->first) next.emplace(now_ps_ + wait, number);
+  }
+  return next;
 }
 
 void SharedDevice::End(std::int64_t now_ps, std::uint32_t job) {
   Advance(now_ps);
-  ISTHMUS_CHECK(remaining_.erase(job) == 1, "job {} doesn't run on its device", job);
+  ISTHMUS_CHECK(jobs_.erase(job) == 1, "job {} doesn't run on its device", job);
   ++epoch_;
 }
 

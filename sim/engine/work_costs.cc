@@ -44,6 +44,7 @@ PieceCost WorkCosts::CostOf(const plan::Segment& segment, const InnerLocalities&
   shares[static_cast<std::size_t>(category)] += piece.duration_ps - exposed - host;
   piece.compute_ps = std::min(Ps(slowed + cost.host), piece.duration_ps);
   piece.communication_ps = std::min(Ps(cost.communication), piece.duration_ps);
+  piece.core_ps = std::min(Ps(cost.core), piece.communication_ps);
   return piece;
 }
 
@@ -54,6 +55,15 @@ const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index
   if (!is_new) return at->second;
   auto cost = std::make_unique<WorkCost>();
   std::array<std::int64_t, traces::kNumCategories> shares{};
+  if (op_issue_ > base::Seconds(0)) {
+    const std::int64_t issue = Ps(op_issue_);
+    cost->pieces.push_back({.name = "issue",
+                            .category = traces::Category::kHost,
+                            .duration_ps = issue,
+                            .compute_ps = issue});
+    cost->order.push_back(0);
+    shares[static_cast<std::size_t>(traces::Category::kHost)] += issue;
+  }
   for (const plan::RepeatedSegments& part : work.parts) {
     std::array<std::int64_t, traces::kNumCategories> part_shares{};
     const auto first = static_cast<std::uint32_t>(cost->pieces.size());

@@ -27,8 +27,10 @@ struct InnerLocalities {
 /// agree. Lifetime: the segment model must outlive it; the costs live in the owner's list.
 class WorkCosts {
  public:
-  WorkCosts(const SegmentModel& segments, std::vector<std::unique_ptr<WorkCost>>& owner)
-      : segments_(segments), owner_(owner) {}
+  /// `op_issue`: what a host that runs its ops itself needs for one, in front of its work.
+  WorkCosts(const SegmentModel& segments, base::Seconds op_issue,
+            std::vector<std::unique_ptr<WorkCost>>& owner)
+      : segments_(segments), op_issue_(op_issue), owner_(owner) {}
 
   /// Index of a locality; equal ones share it.
   std::uint32_t Intern(const topology::GroupLocality& locality);
@@ -51,6 +53,7 @@ class WorkCosts {
                    traces::Category category) const;
 
   const SegmentModel& segments_;
+  base::Seconds op_issue_;
   std::vector<std::unique_ptr<WorkCost>>& owner_;
   std::vector<topology::GroupLocality> localities_;
   std::map<topology::GroupLocality, std::uint32_t> known_localities_;

@@ -5,6 +5,12 @@
 namespace isthmus::sim {
 
 MemoryFacts ReadMemoryFacts(const profiles::Profile& profile, plan::Allocator allocator) {
+  // A process on a host has neither context nor caching allocator.
+  if (profile.has("host.cores")) {
+    return {.process_bytes = profile.Size("ledger.process").value(),
+            .capacity_bytes = profile.Size("device.usable_memory").value(),
+            .verdict_margin = profile.Number("ledger.verdict_margin")};
+  }
   MemoryFacts facts{
       .workspace_bytes = profile.Size("ledger.workspace").value(),
       .context_bytes = profile.Size("ledger.cuda_context").value(),
@@ -36,6 +42,10 @@ void AddWhatIsNoTensor(const MemoryFacts& facts, int num_communicators, traces::
   peak.categories["cuda_context"] = facts.context_bytes;
   peak.categories["nccl"] = facts.nccl_bytes_per_communicator * num_communicators;
   peak.device_bytes = peak.reserved_bytes + facts.context_bytes + peak.categories["nccl"];
+  if (facts.process_bytes > 0) {
+    peak.categories["process"] = facts.process_bytes;
+    peak.device_bytes += facts.process_bytes;
+  }
   peak.capacity_bytes = facts.capacity_bytes;
   const auto device = static_cast<double>(peak.device_bytes);
   const auto capacity = static_cast<double>(peak.capacity_bytes);

@@ -13,11 +13,14 @@ namespace isthmus::sim {
 /// Three figures follow from tensors and workspace (`allocated`), modelling_memory §5:
 ///   reserved = allocated · factor + constant       what the caching allocator holds
 ///   device   = reserved + CUDA context + NCCL      what nvidia-smi shows
+/// On a host nothing is reserved: device = allocated + the process itself. Ranks that share a
+/// device have an equal part of its capacity each.
 struct MemoryFacts {
   std::int64_t workspace_bytes = 0;
   double reserved_factor = 1;
   std::int64_t reserved_constant_bytes = 0;
   std::int64_t context_bytes = 0;
+  std::int64_t process_bytes = 0;  // hosts: program, libraries, Gloo
   std::int64_t nccl_bytes_per_communicator = 0;
   std::int64_t capacity_bytes = 0;
   double verdict_margin = 0;  // relative half width of "borderline"

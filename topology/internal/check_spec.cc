@@ -80,11 +80,12 @@ void CheckCounts(const NodeGroup& group, Mistakes& mistakes) {
   }
 }
 
-void CheckFigures(const NodeGroup& group, Mistakes& mistakes) {
+void CheckFigures(const NodeGroup& group, RanksShare ranks_share, Mistakes& mistakes) {
   if (group.gpu.empty()) {
     mistakes.Add(Where(group, "gpu"), "no GPU is named", "give a GPU profile, as in h100-sxm");
   }
   mistakes.CheckSource(Where(group, "source"), group.source);
+  if (ranks_share == RanksShare::kCores) return;  // no links
   mistakes.CheckPositive(Where(group, "pcie_bandwidth"), group.pcie_bandwidth);
   mistakes.CheckLatency(Where(group, "pcie_latency"), group.pcie_latency);
   if (group.nics_per_node > 0) {
@@ -118,7 +119,7 @@ std::int64_t CheckNodeGroups(const ClusterSpec& spec, Mistakes& mistakes) {
                    "give every node group a name of its own");
     }
     CheckCounts(group, mistakes);
-    CheckFigures(group, mistakes);
+    CheckFigures(group, spec.ranks_share, mistakes);
     num_nodes += group.num_nodes;
     num_gpus += std::int64_t{group.num_nodes} * group.gpus_per_node;
     lacks_nics |= group.nics_per_node == 0;
@@ -186,6 +187,22 @@ void CheckLinkFaults(const ClusterSpec& spec, Mistakes& mistakes) {
   }
 }
 
+void CheckSharing(const ClusterSpec& spec, std::int64_t num_gpus, Mistakes& mistakes) {
+  if (spec.cores < 0 || (spec.cores > 0 && spec.ranks_share != RanksShare::kCores)) {
+    mistakes.Add("cores", fmt::format("found {}", spec.cores),
+                 "only ranks_share: cores has cores, 1 or more");
+  }
+  if (spec.ranks_share == RanksShare::kNothing) return;
+  if (num_gpus != 1) {
+    mistakes.Add("ranks_share", fmt::format("the cluster has {} devices to share", num_gpus),
+                 "give one node group of one node with gpus_per_node: 1");
+  }
+  if (!spec.rank_devices.empty()) {
+    mistakes.Add("rank_devices", "is given although all ranks share one device",
+                 "leave it or ranks_share out");
+  }
+}
+
 void CheckGpus(const ClusterSpec& spec, std::int64_t num_gpus, Mistakes& mistakes) {
   const auto is_gpu = [num_gpus](base::DeviceId id) {
     return id.value() >= 0 && id.value() < num_gpus;
@@ -237,6 +254,7 @@ void CheckSpec(const ClusterSpec& spec) {
   if (has_nics) CheckFabric(spec.fabric, mistakes);
   CheckLinkFaults(spec, mistakes);
   CheckGpus(spec, num_gpus, mistakes);
+  CheckSharing(spec, num_gpus, mistakes);
   mistakes.Throw();
 }
 

@@ -36,6 +36,7 @@ Attention Core(const RankShape& rank, const Spans& spans, bool backward) {
   attention.causal = rank.decoder;
   attention.backward = backward;
   attention.kernel = rank.settings->attention;
+  attention.dtype = ActivationType(*rank.settings);
   attention.in_fp8_run = rank.in_fp8_run();
   attention.variable_length = IsVariableLength(rank);
   return attention;

@@ -1,5 +1,8 @@
 #include "scenarios/scenario.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -358,12 +361,44 @@ TEST(ScenarioTest, ANodeGroupMayBeAnIslandOfItsOwn) {
   EXPECT_EQ(scenario.job.decoder(), 0);
 }
 
+constexpr const char* kOnAHost =
+    "cluster: {extends: cpu-host, cores: 8}\n"
+    "workload: {sequence_length: 64, global_batch: 8}\n"
+    "modules:\n"
+    "  llm:\n"
+    "    precision: fp32\n"
+    "    model: {kind: decoder, num_layers: 2, hidden: 64, ffn_hidden: 256, num_heads: 4, "
+    "vocab_size: 128}\n"
+    "    layout: {tp: 2, dp: 2}\n";
+
+TEST(ScenarioTest, RanksOfAHostAreAsManyAsTheLayoutsHave) {
+  const std::filesystem::path folder = ::testing::TempDir();
+  std::ofstream(folder / "host.yaml")
+      << "profile: {name: here}\n"
+         "parameters:\n"
+         "  host.cores: {value: 8, unit: \"1\", mark: measured, source: test}\n"
+         "  cpu.gemm.fp32.m8_n8_k8: {value: 1e9, unit: FLOP/s, mark: measured, source: test}\n";
+  const Scenario scenario = ParseScenario(std::string(kOnAHost) + "profile: host.yaml\n",
+                                          "test.yaml", {}, DefaultSearchPaths(), folder);
+  EXPECT_EQ(scenario.job.num_ranks, 4);
+  EXPECT_EQ(scenario.cluster.cores, 8);
+  EXPECT_EQ(scenario.cluster.node_groups[0].num_nodes, 1);
+  EXPECT_EQ(scenario.profile.name(), "here");
+}
+
+TEST(ScenarioTest, AHostNeedsAProfileThatWasMeasuredThere) {
+  EXPECT_THAT(ErrorOf(kOnAHost), HasSubstr("`isthmus calibrate -o cpu-host.yaml`"));
+  EXPECT_THAT(ErrorOf(std::string(kOnAHost) + "profile: nowhere.yaml\n"),
+              HasSubstr("`isthmus calibrate -o nowhere.yaml` measures the machine at hand"));
+}
+
 TEST(ScenarioTest, ShippedClustersAreThePresets) {
   for (const std::string& name : topology::PresetNames()) {
     EXPECT_EQ(LoadCluster(name, 3), *topology::FindPreset(name, 3)) << name;
   }
-  EXPECT_THAT(ShippedNames(FileKind::kCluster, DefaultSearchPaths()),
-              ElementsAre("a100-dgx", "b200-dgx", "h100-dgx", "h200-dgx"));
+  EXPECT_THAT(
+      ShippedNames(FileKind::kCluster, DefaultSearchPaths()),
+      ElementsAre("a100-dgx", "b200-dgx", "cpu-host", "h100-dgx", "h200-dgx", "single-gpu"));
 }
 
 }  // namespace

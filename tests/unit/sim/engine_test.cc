@@ -305,6 +305,78 @@ TEST(Engine, MatchedComputeOnASharedDeviceEndsWithItsLastMember) {
   EXPECT_EQ(run.result.times[1].end_ps, (std::vector<std::int64_t>{80, 90}));
 }
 
+/// As GivenNetwork, with `core` of every collective and message on the host's cores.
+class NetworkOnCores : public GivenNetwork {
+ public:
+  explicit NetworkOnCores(std::int64_t core_ps) : core_(static_cast<double>(core_ps) * 1e-12) {}
+  base::Seconds CoreTime(plan::CollectiveKind, base::Bytes,
+                         const topology::GroupLocality&) const override {
+    return base::Seconds(core_);
+  }
+  base::Seconds CoreTimeOfP2P(base::Bytes) const override { return base::Seconds(core_); }
+
+ private:
+  double core_;
+};
+
+TEST(Engine, CollectivesOfASharedHostWaitWithoutACoreAndThenTakeTheirsOfEveryMember) {
+  plan::Program program = EmptyProgram({.tp = 2});
+  RoleSketch sketch(program);
+  sketch.AllReduce(50, plan::kTp);
+  sketch.Compute(40);
+  sketch.Give({0, 1});
+  const TinyRun run =
+      RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}}, false,
+               NetworkOnCores(20));
+  // The collective waits for 30; meanwhile each kernel has half a core and does 15. Then four jobs
+  // share it: 20 of each collective takes to 30 + 80 = 110, when the kernels have 40 - 15 - 20 = 5
+  // left, over at 120.
+  EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{110, 120}));
+  EXPECT_EQ(run.result.times[1].end_ps, (std::vector<std::int64_t>{110, 120}));
+}
+
+TEST(Engine, MessagesOfASharedHostTakeTheirCoreTimeAtBothEnds) {
+  plan::Program program = EmptyProgram({.pp = 2});
+  for (const bool sends : {true, false}) {
+    RoleSketch sketch(program);
+    const plan::ValueId value = sketch.NewValue();
+    Also also;
+    if (sends) {
+      sketch.Compute(0, {.produces = {value}});
+      also.consumes = {value};
+    } else {
+      also.produces = {value};
+    }
+    sketch.Exchange({{.sends = sends, .delta = sends ? 1 : -1, .value = value, .bytes = 50}}, also);
+    sketch.Give({sends ? 0 : 1});
+  }
+  const TinyRun run =
+      RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}}, false,
+               NetworkOnCores(20));
+  // 30 of waiting, then 20 of both ends on one core.
+  EXPECT_EQ(run.result.times[0].transfer_end_ps, (std::vector<std::int64_t>{70}));
+  EXPECT_EQ(run.result.times[1].transfer_end_ps, (std::vector<std::int64_t>{70}));
+}
+
+TEST(Engine, MatchedComputeOnASharedHostGoesFromOneInnerCollectiveToTheNext) {
+  plan::Program program = EmptyProgram({.tp = 2});
+  for (int rank = 0; rank < 2; ++rank) {
+    RoleSketch sketch(program);
+    sketch.Compute(0, {.matched_over = plan::kTp});
+    sketch.Give({rank});
+    plan::Segment segment = GivenWork(rank == 0 ? 60 : 20).parts[0].segments[0];
+    segment.collective = plan::InnerCollective{.axes = plan::kTp, .bytes = base::Bytes(50)};
+    program.works.back().parts = {{.count = 2, .segments = {segment}}};
+  }
+  const TinyRun run =
+      RunGiven(program, {.sharing = {.cores_of_device = {1}, .device_of_class = {0, 0}}}, false,
+               NetworkOnCores(20));
+  // Kernels: 20 at half speed to 40, 40 left alone to 80; the collective waits 30 and takes 2 · 20
+  // of the core: 150. The second round the same: 300.
+  EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{300}));
+  EXPECT_EQ(run.result.times[1].end_ps, (std::vector<std::int64_t>{300}));
+}
+
 TEST(Engine, ExpandedRecordsPiecesAndEndsWhereFusedDoes) {
   plan::Program program = EmptyProgram({});
   RoleSketch sketch(program);

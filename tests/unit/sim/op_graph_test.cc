@@ -44,6 +44,27 @@ TEST_F(OpGraphTest, OrdersAcrossLanesByValues) {
   EXPECT_EQ(ListOf(graph.AfterOp(compute)), Ops{collective});
 }
 
+TEST_F(OpGraphTest, ABlockingHostComesToAnOpWhenItHasDoneAndWaitedForAllBefore) {
+  const auto value = sketch_.NewValue();
+  const auto sum = sketch_.NewValue();
+  const auto first = sketch_.Compute(1, {.produces = {value}});
+  const auto reduce = sketch_.AllReduce(1, plan::kTp, {.consumes = {value}, .produces = {sum}});
+  const auto beside = sketch_.Compute(1);
+  const auto send = sketch_.Exchange({{.value = sum, .bytes = 8}}, {.consumes = {sum}});
+  const auto other = sketch_.AllReduce(1, plan::kCp);
+  sketch_.Give({0});
+  const OpGraph graph(program_.roles.front(), HostOrder::kBlocking);
+  EXPECT_EQ(Waits(graph, reduce), 1);
+  // Posted, the all-reduce goes on beside the next op, which only its own lane holds up.
+  EXPECT_EQ(Waits(graph, beside), 1);
+  EXPECT_EQ(ListOf(graph.AfterOp(first)), (Ops{reduce, beside}));
+  // The send needs the sum; the last op needs neither, but the host waits for the sum before it
+  // posts the send.
+  EXPECT_EQ(ListOf(graph.AfterOp(reduce)), (Ops{send, other}));
+  EXPECT_EQ(ListOf(graph.AfterOp(beside)), (Ops{send, other}));
+  EXPECT_EQ(Waits(graph, other), 2);
+}
+
 TEST_F(OpGraphTest, CountsAProducerOnce) {
   const auto a = sketch_.NewValue();
   const auto b = sketch_.NewValue();

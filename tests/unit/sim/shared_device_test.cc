@@ -94,6 +94,22 @@ TEST(SharedDevice, HandlesHoursOfWork) {
   EXPECT_EQ(device.NextEnd(), (End{work / 3 * 7, 0}));
 }
 
+TEST(SharedDevice, SlowsKernelsByWhatElseRunsButNotWhatWasMeasuredBesideOthers) {
+  SharedDevice device(2, {1, 0.5});
+  // Two jobs on two cores: the kernel at half speed, the other at full. At 30 the other is over,
+  // the kernel has 40 - 15 left and full speed: 55.
+  device.Start(0, 1, 40);
+  device.Start(0, 2, 30, Pace::kAsStated);
+  EXPECT_EQ(Finish(device), (std::map<std::uint32_t, std::int64_t>{{2, 30}, {1, 55}}));
+}
+
+TEST(SharedDevice, TakesTheLastSpeedWhereMoreRunThanWereMeasured) {
+  SharedDevice device(2, {1, 0.5});
+  // Four jobs: half a core each, at half speed: 10 takes 40.
+  for (std::uint32_t job = 0; job < 4; ++job) device.Start(0, job, 10);
+  EXPECT_EQ(device.NextEnd(), (End{40, 0}));
+}
+
 TEST(SharedDevice, ChangesItsEpochWithEveryChange) {
   SharedDevice device(1);
   const auto before = device.epoch();

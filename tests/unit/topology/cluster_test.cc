@@ -232,5 +232,43 @@ TEST(ClusterErrors, ListsAllMistakes) {
   EXPECT_THAT(text, HasSubstr("oversubscription: found 0"));
 }
 
+// One machine whose ranks share its cores.
+ClusterSpec Host() {
+  ClusterSpec spec;
+  spec.name = "host";
+  spec.ranks_share = RanksShare::kCores;
+  spec.cores = 4;
+  spec.node_groups = {{.name = "host",
+                       .gpus_per_node = 1,
+                       .nics_per_node = 0,
+                       .gpu = "cpu-host",
+                       .source = "test"}};
+  return spec;
+}
+
+TEST(ClusterTest, RanksOfAHostShareItsOneDevice) {
+  const Cluster cluster(Host());
+  EXPECT_EQ(cluster.num_ranks(), kMaxSharingRanks);
+  EXPECT_EQ(cluster.DeviceOf(Rank(0)), DeviceId(0));
+  EXPECT_EQ(cluster.DeviceOf(Rank(7)), DeviceId(0));
+  const std::array ranks = {Rank(0), Rank(3), Rank(5)};
+  const GroupLocality group = cluster.Locality(ranks);
+  EXPECT_EQ(group.num_ranks, 3);
+  EXPECT_EQ(group.num_devices, 1);
+  EXPECT_EQ(group.num_nodes, 1);
+  EXPECT_TRUE(cluster.RouteBetween(DeviceId(0), DeviceId(0)).links.empty());
+}
+
+TEST(ClusterTest, RanksShareOneDeviceOrNone) {
+  ClusterSpec two = Host();
+  two.node_groups[0].num_nodes = 2;
+  EXPECT_THROW(Cluster{two}, base::Error);
+  ClusterSpec placed = Host();
+  placed.rank_devices = {DeviceId(0)};
+  EXPECT_THROW(Cluster{placed}, base::Error);
+  EXPECT_THAT(ErrorOf([](ClusterSpec& spec) { spec.cores = 2; }),
+              HasSubstr("only ranks_share: cores has cores"));
+}
+
 }  // namespace
 }  // namespace isthmus::topology

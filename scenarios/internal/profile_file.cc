@@ -49,7 +49,9 @@ class ProfileReader {
       diagnostics_.Add(root.origin, "profile", "is missing: a map with the profile's name");
       return;
     }
-    CheckKeys(*header, "profile", {"name", "date", "command", "input", "includes", "source"});
+    CheckKeys(*header, "profile",
+              {"name", "date", "command", "input", "includes", "source", "machine", "versions",
+               "commit"});
     if (const Node* includes = header->Find("includes")) Include(*includes, parts);
     profiles::ProfileBuilder builder(TextOf(*header, "name", "profile"),
                                      OptionalText(*header, "date"), label);

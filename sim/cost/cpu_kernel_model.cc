@@ -22,6 +22,8 @@ const char* NameOf(plan::DType dtype) {
       return "bf16";
     case plan::DType::kFp32:
       return "fp32";
+    case plan::DType::kFp64:
+      return "fp64";
   }
   return "";
 }

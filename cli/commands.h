@@ -80,6 +80,13 @@ struct CompareOptions {
 };
 int Compare(const CompareOptions& options);
 
+struct CalibrateOptions {
+  std::optional<std::string> profile;  // the file to write
+  bool quick = false;
+  std::string device = "cpu";
+};
+int Calibrate(const CalibrateOptions& options);
+
 struct ValidateOptions {
   std::vector<std::string> files;
   std::string filter;

@@ -41,6 +41,7 @@ struct Verbs {
   CompareOptions compare;
   ValidateOptions validate;
   RunCommandOptions run_command;
+  CalibrateOptions calibrate;
   std::function<int()> run;
 };
 
@@ -213,6 +214,22 @@ void AddRun(CLI::App& app, Verbs& verbs) {
   verb.callback([&verbs] { verbs.run = [&verbs] { return Run(verbs.run_command); }; });
 }
 
+void AddCalibrate(CLI::App& app, Verbs& verbs) {
+  CalibrateOptions& options = verbs.calibrate;
+  CLI::App& verb = *app.add_subcommand(
+      "calibrate", "Measure what kernels and messages take on this machine: a profile");
+  verb.add_option("-o,--output", options.profile, "The profile to write; else cpu-host.yaml")
+      ->type_name("FILE");
+  verb.add_flag("--quick", options.quick, "A coarser grid and fewer samples: a third of the time");
+  verb.add_option("--device", options.device, "What to measure: cpu or gpu")->capture_default_str();
+  verb.footer(
+      "Examples:\n"
+      "  isthmus calibrate -o out/this-machine.yaml\n"
+      "  isthmus simulate SCENARIO --set cluster=cpu-host --set profile=out/this-machine.yaml\n"
+      "Nothing else should run meanwhile. docs/calibrate.md says what is measured, and how.");
+  verb.callback([&verbs] { verbs.run = [&verbs] { return Calibrate(verbs.calibrate); }; });
+}
+
 /// Names a verb or option that doesn't exist before the parser complains of what is missing because
 /// of it.
 void CheckNames(const CLI::App& app, int argc, char** argv) {
@@ -261,6 +278,7 @@ int Main(int argc, char** argv) {
   AddReport(app, verbs);
   AddRun(app, verbs);
   AddCompare(app, verbs);
+  AddCalibrate(app, verbs);
   CheckNames(app, argc, argv);
   try {
     app.parse(argc, argv);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/rank_program.h"
 #include "traces/trace_file.h"
 
 namespace isthmus::cli {
@@ -21,31 +22,6 @@ namespace fs = std::filesystem;
 constexpr int kRanksPerCore = 8;
 constexpr int kAlwaysAllowed = 32;
 constexpr std::size_t kShownLines = 8;
-
-fs::path FolderOfThisProgram() {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  if (failed) throw base::IoError("find", "/proc/self/exe", failed.value());
-  return program.parent_path();
-}
-
-// The program of a rank, beside this one.
-fs::path FindRankProgram(const RunOptions& options) {
-  const fs::path folder = FolderOfThisProgram();
-  const fs::path program = folder / "isthmus-rank";
-  if (!fs::exists(program)) {
-    throw base::Error(fmt::format(
-        "this build has no real backend: {} is not there\n"
-        "  hint: scripts/setup.sh --backend installs libtorch; then configure and build again",
-        program.string()));
-  }
-  if (options.ranks_on == "gpu" && !fs::exists(folder / "libisthmus_cuda.so")) {
-    throw base::Error(
-        fmt::format("this build has no GPU side: {} is not there\n  hint: --ranks-on cpu",
-                    (folder / "libisthmus_cuda.so").string()));
-  }
-  return program;
-}
 
 void CheckNumberOfRanks(const plan::Program& program) {
   const int num_cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -104,7 +80,7 @@ class RankOutput {
 int Run(const RunCommandOptions& options) {
   const RunnableScenario runnable = LoadRunnable(options.run);
   CheckNumberOfRanks(runnable.program);
-  const fs::path program = FindRankProgram(options.run);
+  const fs::path program = FindRankProgram(options.run.ranks_on == "gpu");
   CheckTrace(options.run);
 
   RankOutput output;

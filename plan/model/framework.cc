@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "plan/model/aten_layer_kernels.h"
 
 namespace isthmus::plan {
 namespace {
@@ -47,6 +48,9 @@ constexpr std::array kNanotronReasons = {
     DefaultReason{"attention", "FlashAttention-2", kSoftware},
     DefaultReason{"tp_overlap", "synchronous tensor-parallel communication", kSoftware},
     kFp32Reason};
+constexpr std::array kOwnReasons = {
+    DefaultReason{"attention", "blocks of scores that are not kept, as FlashAttention", kSoftware},
+    DefaultReason{"tp_overlap", "inner collectives are waited for", kSoftware}, kFp32Reason};
 constexpr std::array kEagerReasons = {
     DefaultReason{"loss",
                   "the vocabulary gathered, 16 B a logit: no sharded loss explains which "
@@ -152,6 +156,13 @@ FrameworkDefaults EagerLlama() {
   return defaults;
 }
 
+FrameworkDefaults OwnBackend() {
+  FrameworkDefaults defaults;
+  defaults.attention = kFlash2First;
+  defaults.tp_overlap = TpOverlap::kNone;
+  return defaults;
+}
+
 }  // namespace
 
 std::string_view ToText(DefaultMark mark) {
@@ -189,6 +200,8 @@ std::span<const FrameworkRelease> FrameworkReleases() {
             kEagerReasons, EagerNormLayerKernels(), kEagerLlamaRules),
       Eager("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
             EagerLlama(), kEagerReasons, EagerLayerKernels(), kEagerLlamaFusedNormRules),
+      Plain("isthmus", "the real backend of this project, as `isthmus run` runs it", OwnBackend(),
+            kOwnReasons, AtenLayerKernels(), kMegatron2022Rules),
   };
   return releases;
 }

@@ -1,0 +1,149 @@
+#include "backend/torch/measure/comm_cases.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "backend/torch/measure/stopwatch.h"
+
+namespace isthmus::backend {
+namespace {
+
+using plan::CollectiveKind;
+using traces::MeasuredRow;
+
+/// One call of a collective or exchange, by all members.
+struct CommCase {
+  std::string table;
+  std::int64_t bytes = 0;
+  bool held_out = false;
+  int times = 1;  // messages a call stands for
+  std::function<void()> run;
+};
+
+std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int64_t bytes) {
+  const std::int64_t n = group.size();
+  const std::int64_t part = std::max<std::int64_t>(bytes / 4 / n, 1);
+  const at::Tensor whole = at::ones({part * n});
+  const at::Tensor own = at::ones({part});
+  const at::Tensor other = at::ones({part * n});
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return [=, &group] { group.AllGather(whole, own).Wait(); };
+    case CollectiveKind::kReduceScatter:
+      return [=, &group] { group.ReduceScatter(own, whole).Wait(); };
+    case CollectiveKind::kAllToAll:
+      return [=, &group] { group.AllToAll(other, whole).Wait(); };
+    case CollectiveKind::kBroadcast:
+      // Roots by turns: one root could run ahead of the others.
+      return [=, &group, root = 0]() mutable {
+        group.Broadcast(whole, root).Wait();
+        root = (root + 1) % group.size();
+      };
+    default:
+      return [=, &group] { group.AllReduce(whole).Wait(); };
+  }
+}
+
+/// There and back again: two messages.
+std::function<void()> MakePingPong(Communicator& pair, std::int64_t bytes) {
+  const at::Tensor tensor = at::ones({std::max<std::int64_t>(bytes / 4, 1)});
+  return [=, &pair] {
+    const int other = 1 - pair.index();
+    if (pair.index() == 0) {
+      pair.Send(tensor, other).Wait();
+      pair.Receive(tensor, other).Wait();
+    } else {
+      pair.Receive(tensor, other).Wait();
+      pair.Send(tensor, other).Wait();
+    }
+  };
+}
+
+std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
+  constexpr std::int64_t kKiB = 1024;
+  std::vector<std::int64_t> sizes = {64, 16 * kKiB, 128 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
+  if (quick) sizes = {64, 64 * kKiB, 1'024 * kKiB};
+  const std::size_t num_fitted = sizes.size();
+  sizes.insert(sizes.end(), {32 * kKiB, 512 * kKiB});
+  std::vector<CommCase> cases;
+  for (std::size_t at = 0; at < sizes.size(); ++at) {
+    const bool held_out = at >= num_fitted;
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+          CollectiveKind::kAllToAll, CollectiveKind::kBroadcast}) {
+      cases.push_back({.table = fmt::format("gloo.{}.ranks_{}", plan::ToText(kind), group.size()),
+                       .bytes = sizes[at],
+                       .held_out = held_out,
+                       .run = MakeRun(group, kind, sizes[at])});
+    }
+    if (group.size() != 2) continue;
+    cases.push_back({.table = "gloo.p2p",
+                     .bytes = sizes[at],
+                     .held_out = held_out,
+                     .times = 2,
+                     .run = MakePingPong(group, sizes[at])});
+  }
+  return cases;
+}
+
+int CallsOf(std::int64_t bytes) { return bytes <= 64 << 10 ? 10 : bytes <= 1 << 20 ? 3 : 1; }
+
+/// Wall time and processor time a call, by sample; all members call it.
+struct CommSamples {
+  Samples wall;
+  Samples core;
+};
+CommSamples Sample(Communicator& group, const CommCase& one, bool quick) {
+  const at::Tensor token = at::zeros({1});
+  const int calls = CallsOf(one.bytes);
+  const int num_samples = quick ? 9 : 15;
+  const double messages = calls * one.times;
+  CommSamples samples;
+  one.run();
+  for (int sample = 0; sample < num_samples; ++sample) {
+    group.AllReduce(token).Wait();
+    const double wall = WallTime();
+    const double core = ProcessTime();
+    for (int call = 0; call < calls; ++call) one.run();
+    samples.wall.values.push_back((WallTime() - wall) / messages);
+    samples.core.values.push_back((ProcessTime() - core) / messages);
+  }
+  return samples;
+}
+
+}  // namespace
+
+void MeasuringRanks::Meet() const { all->AllReduce(at::zeros({1})).Wait(); }
+
+double MeasuringRanks::Mean(double value) const {
+  const at::Tensor sum = at::full({1}, value, at::kDouble);
+  all->AllReduce(sum).Wait();
+  return sum.item<double>() / num_ranks;
+}
+
+std::vector<MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool quick) {
+  std::vector<MeasuredRow> rows;
+  for (int size = 2; size <= ranks.num_ranks; size *= 2) {
+    const auto part = std::ranges::find_if(
+        ranks.parts, [size](const auto& candidate) { return candidate->size() == size; });
+    if (part != ranks.parts.end()) {
+      Communicator& group = **part;
+      for (const CommCase& one : CasesOf(group, quick)) {
+        const CommSamples samples = Sample(group, one, quick);
+        MeasuredRow row =
+            samples.wall.ToRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
+        const at::Tensor core = at::full({1}, samples.core.ToRow({}, {}).value, at::kDouble);
+        group.AllReduce(core).Wait();
+        row.core_s = core.item<double>() / size;
+        rows.push_back(std::move(row));
+      }
+    }
+    ranks.Meet();
+  }
+  return rows;
+}
+
+}  // namespace isthmus::backend

@@ -1,0 +1,137 @@
+#include "backend/torch/measure/measure.h"
+
+#include <ATen/Parallel.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/torch/comm/communicators.h"
+#include "backend/torch/measure/comm_cases.h"
+#include "backend/torch/measure/kernel_cases.h"
+#include "backend/torch/measure/stopwatch.h"
+#include "base/error.h"
+
+namespace isthmus::backend {
+namespace {
+
+using traces::MeasuredRow;
+
+constexpr double kBudget = 40e-3;
+constexpr double kQuickBudget = 12e-3;
+constexpr double kBusyBudget = 0.25;
+
+c10::intrusive_ptr<c10d::Store> OpenStore(const MeasureOptions& options) {
+  const RankEnvironment& environment = options.environment;
+  try {
+    c10d::TCPStoreOptions store;
+    store.port = environment.master_port;
+    store.isServer = environment.rank == 0;
+    store.timeout = options.timeout;
+    return c10::make_intrusive<c10d::TCPStore>(environment.master_address, store);
+  } catch (const std::exception& error) {
+    throw base::IoError(fmt::format("ranks can't meet at {} port {}: {}",
+                                    environment.master_address, environment.master_port,
+                                    error.what()));
+  }
+}
+
+std::unique_ptr<Communicator> MakeGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, BackendFactory& factory) {
+  std::vector<base::Rank> members;
+  for (int member = 0; member < size; ++member) members.emplace_back(member);
+  const std::string name = fmt::format("the first {}", size);
+  const auto own = c10::make_intrusive<c10d::PrefixStore>(name, store);
+  return std::make_unique<Communicator>(name, std::move(members), base::Rank(rank),
+                                        factory.Make(own, rank, size));
+}
+
+MeasuringRanks MakeRanks(const MeasureOptions& options,
+                         const c10::intrusive_ptr<c10d::Store>& store) {
+  MeasuringRanks ranks{.rank = options.environment.rank,
+                       .num_ranks = options.environment.world_size};
+  GlooFactory factory(options.timeout);
+  const auto all = c10::make_intrusive<c10d::PrefixStore>("all", store);
+  ranks.all = MakeGroup(all, ranks.rank, ranks.num_ranks, factory);
+  for (int size = 2; size <= ranks.num_ranks; size *= 2) {
+    if (ranks.rank < size) ranks.parts.push_back(MakeGroup(store, ranks.rank, size, factory));
+  }
+  return ranks;
+}
+
+MeasuredRow Measure(const KernelCase& one, double budget_s) {
+  const at::NoGradGuard no_grad;
+  const std::function<void()> run = one.prepare();
+  Samples samples = TimeOnThread(run, budget_s);
+  for (double& value : samples.values) value /= one.times;
+  return samples.ToRow(one.table, one.point, one.held_out);
+}
+
+// Resident memory of this process.
+MeasuredRow ProcessSize() {
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return {.table = "process",
+          .value = static_cast<double>(resident * sysconf(_SC_PAGESIZE)),
+          .num_samples = 1};
+}
+
+std::vector<MeasuredRow> MeasureKernels(bool quick) {
+  const double budget = quick ? kQuickBudget : kBudget;
+  std::vector<MeasuredRow> rows = {ProcessSize()};
+  for (const KernelCase& one : {DispatchCase(at::kCPU), OpIssueCase(at::kCPU), CopyCase()})
+    rows.push_back(Measure(one, kBudget));
+  for (const KernelCase& one : KernelCases(at::kCPU, quick)) rows.push_back(Measure(one, budget));
+  return rows;
+}
+
+// The first k ranks at once, for k up to all: processor time of a rank's work, the mean over them.
+std::vector<MeasuredRow> MeasureBusy(const MeasuringRanks& ranks) {
+  std::vector<MeasuredRow> rows;
+  const KernelCase work = BusyCase(at::kCPU);
+  for (int busy = 1; busy <= ranks.num_ranks; ++busy) {
+    ranks.Meet();
+    MeasuredRow row{.table = "busy"};
+    if (ranks.rank < busy) row = Measure(work, kBusyBudget);
+    row.value = ranks.Mean(ranks.rank < busy ? row.value : 0) * ranks.num_ranks / busy;
+    row.point = fmt::format("k{}", busy);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+void Append(std::vector<MeasuredRow> more, std::vector<MeasuredRow>& rows) {
+  rows.insert(rows.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+std::vector<MeasuredRow> MeasureMachine(const MeasureOptions& options) {
+  at::set_num_threads(1);
+  at::set_num_interop_threads(1);
+  const auto store = OpenStore(options);
+  try {
+    const MeasuringRanks ranks = MakeRanks(options, store);
+    std::vector<MeasuredRow> rows;
+    if (ranks.rank == 0) rows = MeasureKernels(options.quick);
+    ranks.Meet();
+    Append(MeasureBusy(ranks), rows);
+    Append(MeasureCommunication(ranks, options.quick), rows);
+    ranks.Meet();
+    if (ranks.rank != 0) rows.clear();
+    return rows;
+  } catch (const c10::Error& error) {
+    throw base::IoError(fmt::format("measuring: {}", error.what_without_backtrace()));
+  }
+}
+
+std::string VersionsMeasured() { return fmt::format("torch {} with gloo", TORCH_VERSION); }
+
+}  // namespace isthmus::backend

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "backend/launch/rank_environment.h"
+#include "backend/torch/run_rank.h"
+#include "traces/measured_row.h"
+
+/// What a machine takes for the kernels and messages that ranks run: for `isthmus calibrate`. Shows
+/// no torch.
+namespace isthmus::backend {
+
+struct MeasureOptions {
+  RankEnvironment environment;
+  bool quick = false;  // a coarser grid, fewer samples
+  std::chrono::milliseconds timeout{120'000};
+};
+
+/// Measures the machine that all ranks of `options.environment` are on, on a grid of its own.
+///
+/// All ranks call it, each in a process of its own; there should be no fewer than the machine's
+/// cores, and nothing else should run. Rank 0 measures kernels alone while the others wait without
+/// a core; then 1, 2 … all ranks compute at once; then the first 2, 4 … of them communicate, over
+/// the communicators that runs use. Kernels are timed by the processor time of their thread, so
+/// that being scheduled away doesn't count; messages by wall time and the processor time of the
+/// process. Every figure is the half-sample mode of its samples.
+///
+/// Returns the rows on rank 0, nothing on the others. Throws base::IoError where a rank is gone.
+/// docs/calibrate.md lists the tables. Takes about a minute, a third of it when quick.
+std::vector<traces::MeasuredRow> MeasureMachine(const MeasureOptions& options);
+
+/// "torch 2.11.0 with gloo".
+std::string VersionsMeasured();
+
+}  // namespace isthmus::backend

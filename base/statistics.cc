@@ -47,4 +47,25 @@ double RelativeSpread(const std::vector<double>& values, double centre) {
   return Median(std::move(distances));
 }
 
+std::vector<double> NeverFalling(const std::vector<double>& values) {
+  struct Pool {
+    double sum = 0;  // of logarithms
+    std::size_t count = 0;
+    double mean() const { return sum / static_cast<double>(count); }
+  };
+  std::vector<Pool> pools;
+  for (const double value : values) {
+    ISTHMUS_CHECK(value > 0, "no logarithm of {}", value);
+    pools.push_back({std::log(value), 1});
+    while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
+      pools[pools.size() - 2].sum += pools.back().sum;
+      pools[pools.size() - 2].count += pools.back().count;
+      pools.pop_back();
+    }
+  }
+  std::vector<double> risen;
+  for (const Pool& pool : pools) risen.insert(risen.end(), pool.count, std::exp(pool.mean()));
+  return risen;
+}
+
 }  // namespace isthmus::base

@@ -16,4 +16,8 @@ double HalfSampleMode(std::vector<double> values);
 /// The median of |value / centre - 1|. Needs at least one value and a centre other than 0.
 double RelativeSpread(const std::vector<double>& values, double centre);
 
+/// The values nearest to `values` in logarithms that never fall: neighbours that do are pooled into
+/// their geometric mean, as often as needed. Needs values above 0.
+std::vector<double> NeverFalling(const std::vector<double>& values);
+
 }  // namespace isthmus::base

@@ -147,6 +147,7 @@ std::string Summary(const profiles::Profile& profile, const std::vector<Measured
 int Calibrate(const CalibrateOptions& options) {
   CheckDevice(options.device);
   const std::string path = options.profile.value_or("cpu-host.yaml");
+  base::AtomicFile file(path);  // a place that can't be written fails before anything is measured
   fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", NumRanks(),
              NumCores(), options.quick ? 20 : 60);
   const auto rows = Measure(options);
@@ -159,7 +160,8 @@ int Calibrate(const CalibrateOptions& options) {
                              static_cast<double>(MemoryBytes()) / (1 << 30)),
       .versions = VersionsOf(*rows),
       .commit = std::string(BuildCommit())};
-  base::WriteFile(path, scenarios::WriteProfile(profile, head));
+  file.Write(scenarios::WriteProfile(profile, head));
+  file.Commit();
   fmt::print(
       "{}profile {} has {} parameters; scenarios name it: `cluster: cpu-host`, `profile: {}`\n",
       Summary(profile, *rows), path, profile.parameters().size(), path);

@@ -93,15 +93,38 @@ class HostFit {
                   .source = "the fastest product of fp32 that was measured, one thread"});
   }
 
-  void AddCommunication() {
+  // By table, rows with sizes in order.
+  std::map<std::string, std::vector<const MeasuredRow*>> CommunicationRows() const {
+    std::map<std::string, std::vector<const MeasuredRow*>> tables;
     for (const MeasuredRow& row : rows_) {
-      const std::optional<int> num_ranks = RanksOf(row.table);
-      if (row.held_out || !num_ranks) continue;
-      const double sharing = std::max(1.0, static_cast<double>(*num_ranks) / facts_.cores);
-      const double core = std::min(row.core_s, row.value / sharing);
-      const double wait = row.value - core * sharing;
-      builder_.Set(fmt::format("{}.wait.{}", row.table, row.point), Measured(wait, "s", row));
-      builder_.Set(fmt::format("{}.core.{}", row.table, row.point), Measured(core, "s", row));
+      if (!row.held_out && RanksOf(row.table)) tables[row.table].push_back(&row);
+    }
+    for (auto& [table, rows] : tables)
+      std::ranges::stable_sort(rows, {}, [](const MeasuredRow* row) { return SizeOf(*row); });
+    return tables;
+  }
+
+  void AddCommunication() {
+    for (const auto& [table, rows] : CommunicationRows()) {
+      const double sharing = std::max(1.0, static_cast<double>(*RanksOf(table)) / facts_.cores);
+      std::vector<double> times;
+      std::vector<double> cores;
+      for (const MeasuredRow* row : rows) {
+        times.push_back(RowOf(rows_, table, row->point).value);
+        // What the cores can have done in the time; and some time, so that it has a logarithm.
+        cores.push_back(std::clamp(row->core_s, 1e-9, row->value / sharing));
+      }
+      times = base::NeverFalling(times);
+      cores = base::NeverFalling(cores);
+      for (std::size_t at = 0; at < rows.size(); ++at) {
+        const double core = std::min(cores[at], times[at] / sharing);
+        const double wait = times[at] - core * sharing;
+        const auto key = [&](const char* part) {
+          return fmt::format("{}.{}.{}", table, part, rows[at]->point);
+        };
+        builder_.Set(key("wait"), Measured(wait, "s", *rows[at]));
+        builder_.Set(key("core"), Measured(core, "s", *rows[at]));
+      }
     }
   }
 

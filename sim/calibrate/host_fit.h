@@ -26,6 +26,7 @@ struct HostFacts {
 ///
 ///     wait = max(0, time - core · max(1, n / cores))
 ///
+/// (p2p: n = 2; both made to rise with the size, base::NeverFalling),
 /// since the n members' core times shared the cores while it was measured; core is cut to what the
 /// cores can have done in the time. Speeds of k busy ranks: the processor time of one rank's work
 /// alone over that among k, at most 1, never rising with k.

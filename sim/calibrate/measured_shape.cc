@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "sim/cost/cpu_kernel_model.h"
 #include "topology/locality.h"
 #include "topology/route.h"
 
@@ -83,7 +84,8 @@ std::optional<MeasuredShape> ParseKernel(const MeasuredRow& row) {
                                     .causal = words[3] == "causal",
                                     .backward = words[2] == "backward",
                                     .dtype = TypeOf(words[1])};
-    return MeasuredShape{{attention}, plan::FlopsOf(attention).value(), "FLOP/s"};
+    return MeasuredShape{
+        {attention}, plan::FlopsOf(attention).value(), "FLOP/s", kCpuAttentionLaunches};
   }
   if (words[0] == "memory" && words.size() == 2) {
     const auto at = Coordinates(row, "b");
@@ -105,9 +107,11 @@ std::optional<int> RanksOf(const std::string& table) {
   return num_ranks;
 }
 
+std::int64_t SizeOf(const MeasuredRow& row) { return Coordinates(row, "b")[0]; }
+
 std::pair<double, double> PriceCommunication(const GlooModel& gloo, const MeasuredRow& row,
                                              int num_ranks) {
-  const base::Bytes size(Coordinates(row, "b")[0]);
+  const base::Bytes size(SizeOf(row));
   topology::GroupLocality group;
   group.num_ranks = num_ranks;
   for (const CollectiveKind kind : kCollectives) {

@@ -29,6 +29,9 @@ inline constexpr std::int64_t kAttentionHeads = 4;
 /// Ranks of a table gloo.<kind>.ranks_<n>; 2 of gloo.p2p; nothing for others.
 std::optional<int> RanksOf(const std::string& table);
 
+/// Bytes of a row with the point b<bytes>. Throws base::Error if it is another.
+std::int64_t SizeOf(const traces::MeasuredRow& row);
+
 /// Time and core time that the model gives the row's collective or message.
 std::pair<double, double> PriceCommunication(const GlooModel& gloo, const traces::MeasuredRow& row,
                                              int num_ranks);

@@ -101,7 +101,8 @@ base::Seconds CpuKernelModel::Time(const plan::Kernel& kernel) const {
 }
 
 base::Seconds CpuKernelModel::LaunchGap(const plan::Kernel& kernel) const {
-  return dispatch_ * NumLaunches(kernel);
+  const bool is_attention = std::holds_alternative<plan::Attention>(kernel);
+  return dispatch_ * (NumLaunches(kernel) * (is_attention ? kCpuAttentionLaunches : 1));
 }
 
 base::Seconds CpuKernelModel::Product(const plan::Gemm& gemm) const {

@@ -16,11 +16,11 @@ namespace isthmus::sim {
 ///     attention      FLOP / rate(span, head width)              by data type, direction and mask
 ///     memory-bound   bytes / rate(bytes of a launch)            by class
 ///
-/// and in front of every launch `cpu.dispatch`, the framework's own code. Rates are LogTables of
-/// what was measured, net of dispatch; a memory-bound kernel's falls where its operands leave a
-/// cache. span is the geometric mean of the lengths of queries and keys, FLOP plan::FlopsOf's. fp16
-/// takes bf16's tables.
-/// Source: `cpu.gemm.<dtype>`, `cpu.attention.<dtype>.<direction>.<mask>`, `cpu.memory.<class>`;
+/// and in front of every launch `cpu.dispatch`, the framework's own code; an attention core is made
+/// of kCpuAttentionLaunches operations. Rates are LogTables of what was measured, net of dispatch;
+/// a memory-bound kernel's falls where its operands leave a cache. span is the geometric mean of
+/// the lengths of queries and keys, FLOP plan::FlopsOf's. fp16 takes bf16's tables. Source:
+/// `cpu.gemm.<dtype>`, `cpu.attention.<dtype>.<direction>.<mask>`, `cpu.memory.<class>`;
 /// docs/models/cpu_host.md; pinned by tests/unit/sim/cpu_host_test.cc. A table is looked for when
 /// the first kernel needs it. Thread-safe: immutable.
 class CpuKernelModel : public ComputeModel {
@@ -41,6 +41,10 @@ class CpuKernelModel : public ComputeModel {
   base::Seconds dispatch_;
   std::map<std::string, LogTable> tables_;  // by prefix
 };
+
+/// Operations of the backend's attention core, both ways about as many: casts, layout, scores,
+/// mask, softmax, products (backend/torch/modules/attention_core.cc).
+inline constexpr int kCpuAttentionLaunches = 20;
 
 /// Prefixes of the tables: "cpu.gemm.fp32", "cpu.attention.fp32.forward.causal",
 /// "cpu.memory.norm_backward". Their axes: m, n, k; s, d; b.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backend/torch/measure/stopwatch.h"
+#include "base/statistics.h"
 
 namespace isthmus::backend {
 namespace {
@@ -134,8 +135,8 @@ std::vector<MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool 
       for (const CommCase& one : CasesOf(group, quick)) {
         const CommSamples samples = Sample(group, one, quick);
         MeasuredRow row =
-            samples.wall.ToRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
-        const at::Tensor core = at::full({1}, samples.core.ToRow({}, {}).value, at::kDouble);
+            samples.wall.ToMedianRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
+        const at::Tensor core = at::full({1}, base::Median(samples.core.values), at::kDouble);
         group.AllReduce(core).Wait();
         row.core_s = core.item<double>() / size;
         rows.push_back(std::move(row));

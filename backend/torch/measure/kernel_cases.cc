@@ -2,8 +2,9 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include <memory>
+#include <array>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -176,10 +177,9 @@ void AddHeldOut(std::vector<KernelCase> more, std::vector<KernelCase>& cases) {
   }
 }
 
-void AddProducts(Type type, at::Device device, bool quick, std::vector<KernelCase>& cases) {
+void AddProducts(Type type, at::Device device, std::vector<KernelCase>& cases) {
   const auto options = at::TensorOptions(device).dtype(type);
-  const std::vector<std::int64_t> sides = quick ? std::vector<std::int64_t>{16, 128, 1024}
-                                                : std::vector<std::int64_t>{16, 64, 256, 1024};
+  constexpr std::array<std::int64_t, 4> sides = {16, 64, 256, 1024};
   for (const std::int64_t m : sides) {
     for (const std::int64_t n : sides) {
       for (const std::int64_t k : sides) cases.push_back(Product(m, n, k, options));
@@ -198,10 +198,12 @@ void AddProducts(Type type, at::Device device, bool quick, std::vector<KernelCas
 }
 
 void AddAttention(Type type, at::Device device, bool quick, std::vector<KernelCase>& cases) {
-  const std::vector<std::int64_t> spans =
-      quick ? std::vector<std::int64_t>{32, 512} : std::vector<std::int64_t>{16, 64, 256, 1024};
-  const std::vector<std::int64_t> widths =
-      quick ? std::vector<std::int64_t>{64} : std::vector<std::int64_t>{32, 128};
+  std::vector<std::int64_t> spans = {16, 32, 64, 128, 256, 512, 1024};
+  std::vector<std::int64_t> widths = {32, 64, 128};
+  if (quick) {
+    spans = {16, 64, 256, 1024};
+    widths = {32, 128};
+  }
   std::vector<KernelCase> held_out;
   for (const bool causal : {true, false}) {
     for (const std::int64_t span : spans) {
@@ -210,10 +212,10 @@ void AddAttention(Type type, at::Device device, bool quick, std::vector<KernelCa
         cases.push_back(AttentionBackward(span, width, causal, type, device));
       }
     }
-    held_out.push_back(AttentionForward(128, 64, causal, type, device));
-    held_out.push_back(AttentionBackward(384, 48, causal, type, device));
-    held_out.push_back(AttentionForward(384, 48, causal, type, device));
-    held_out.push_back(AttentionBackward(128, 64, causal, type, device));
+    for (const auto& [span, width] : {std::pair{96, 48}, {192, 64}, {384, 80}}) {
+      held_out.push_back(AttentionForward(span, width, causal, type, device));
+      held_out.push_back(AttentionBackward(span, width, causal, type, device));
+    }
   }
   AddHeldOut(std::move(held_out), cases);
 }
@@ -223,13 +225,13 @@ void AddAttention(Type type, at::Device device, bool quick, std::vector<KernelCa
 std::vector<KernelCase> KernelCases(at::Device device, bool quick) {
   std::vector<KernelCase> cases;
   for (const Type type : {at::kFloat, at::kBFloat16}) {
-    AddProducts(type, device, quick, cases);
+    AddProducts(type, device, cases);
     AddAttention(type, device, quick, cases);
   }
   const auto options = at::TensorOptions(device).dtype(at::kFloat);
   constexpr std::int64_t kKiB = 1024;
   std::vector<std::int64_t> sizes = {96 * kKiB, 768 * kKiB, 6'144 * kKiB, 49'152 * kKiB};
-  if (quick) sizes = {96 * kKiB, 6'144 * kKiB};
+  if (quick) sizes = {96 * kKiB, 768 * kKiB, 6'144 * kKiB};
   for (const std::int64_t bytes : sizes) AddMoves(bytes, options, cases);
   std::vector<KernelCase> held_out;
   AddMoves(300 * kKiB, options, held_out);

@@ -20,6 +20,16 @@ double Read(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+traces::MeasuredRow RowOf(const Samples& samples, double value, std::string table,
+                          std::string point, bool held_out) {
+  return {.table = std::move(table),
+          .point = std::move(point),
+          .held_out = held_out,
+          .value = value,
+          .spread = base::RelativeSpread(samples.values, value),
+          .num_samples = static_cast<std::int64_t>(samples.values.size())};
+}
+
 }  // namespace
 
 double WallTime() { return Read(CLOCK_MONOTONIC); }
@@ -27,13 +37,12 @@ double ThreadTime() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 double ProcessTime() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
 
 traces::MeasuredRow Samples::ToRow(std::string table, std::string point, bool held_out) const {
-  const double mode = base::HalfSampleMode(values);
-  return {.table = std::move(table),
-          .point = std::move(point),
-          .held_out = held_out,
-          .value = mode,
-          .spread = base::RelativeSpread(values, mode),
-          .num_samples = static_cast<std::int64_t>(values.size())};
+  return RowOf(*this, base::HalfSampleMode(values), std::move(table), std::move(point), held_out);
+}
+
+traces::MeasuredRow Samples::ToMedianRow(std::string table, std::string point,
+                                         bool held_out) const {
+  return RowOf(*this, base::Median(values), std::move(table), std::move(point), held_out);
 }
 
 Samples TimeOnThread(const std::function<void()>& run, double budget_s) {

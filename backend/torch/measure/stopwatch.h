@@ -16,7 +16,11 @@ double ProcessTime();  // s of processor time of all threads of the process
 /// Samples of one figure, in seconds a call.
 struct Samples {
   std::vector<double> values;
+  /// The half-sample mode: of what only disturbances make longer.
   traces::MeasuredRow ToRow(std::string table, std::string point, bool held_out = false) const;
+  /// The median: of what is long or short by turns, and counts in sums.
+  traces::MeasuredRow ToMedianRow(std::string table, std::string point,
+                                  bool held_out = false) const;
 };
 
 /// Processor time of the calling thread that a call of `run` takes.

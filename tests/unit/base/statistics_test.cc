@@ -1,5 +1,7 @@
 #include "base/statistics.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 namespace isthmus::base {
@@ -21,6 +23,17 @@ TEST(Statistics, ModeIsWhereMostLieWhateverTheTail) {
 
 TEST(Statistics, SpreadIsTheMedianDistanceAsAFraction) {
   EXPECT_DOUBLE_EQ(RelativeSpread({9, 10, 14}, 10), 0.1);
+}
+
+TEST(Statistics, PoolsNeighboursThatFall) {
+  // 4 and 1 have the geometric mean 2, which falls short of the 8 before: (8 · 4 · 1)^(1/3).
+  const std::vector<double> risen = NeverFalling({1, 8, 4, 1, 9});
+  ASSERT_EQ(risen.size(), 5U);
+  EXPECT_DOUBLE_EQ(risen[0], 1);
+  for (int at = 1; at < 4; ++at)
+    EXPECT_NEAR(risen[static_cast<std::size_t>(at)], std::cbrt(32.0), 1e-12);
+  EXPECT_NEAR(risen[4], 9, 1e-12);
+  EXPECT_TRUE(NeverFalling({}).empty());
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ TEST(CpuKernelModel, PricesKernelsByTheirTables) {
                                   .head_dim = 32,
                                   .dtype = plan::DType::kFp32};
   EXPECT_NEAR(model.Time(attention).value(), 26.2144e-6, 1e-12);
+  EXPECT_NEAR(model.LaunchGap(attention).value(), 100e-6, 1e-12);
   const plan::MemoryBound moved{.bytes = base::Bytes(10'000), .launches = 2};
   EXPECT_NEAR(model.Time(moved).value(), 2e-6, 1e-12);
   EXPECT_NEAR(model.LaunchGap(moved).value(), 10e-6, 1e-15);

@@ -1,0 +1,52 @@
+"""isthmus calibrate: measures this machine, and a scenario is simulated with what it wrote."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import isthmus_cli
+from isthmus_cli import BINARY, SOURCE_DIR, run
+
+TWIN = pathlib.Path(SOURCE_DIR) / "tests" / "data" / "twin_decoder.yaml"
+HAS_RANKS = (pathlib.Path(BINARY).parent / "isthmus-rank").exists()
+
+
+class CalibrateTest(isthmus_cli.CliTest):
+    def test_refuses_devices_that_it_does_not_know(self):
+        self.assert_user_error(run("calibrate", "--device", "tpu"), "allowed: cpu, gpu")
+        self.assert_user_error(run("calibrate", "--device", "gpu"), "not built yet")
+
+    def test_a_scenario_without_its_profile_says_how_to_get_one(self):
+        self.assert_user_error(run("simulate", TWIN), "isthmus calibrate -o cpu-host.yaml")
+
+    @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
+    def test_a_profile_that_cannot_be_written_fails_before_measuring(self):
+        result = run("calibrate", "--quick", "-o", "/proc/none/cpu.yaml", timeout=20)
+        self.assert_ends(result, 3)
+        self.assertIn("/proc/none", result.stderr)
+
+    @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
+    def test_measures_fits_and_predicts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = pathlib.Path(folder) / "here.yaml"
+            result = run("calibrate", "--quick", "-o", profile, timeout=600)
+            self.assert_ends(result, 0)
+            self.assertIn("error on shapes held out", result.stdout)
+            text = profile.read_text(encoding="utf-8")
+            for word in ("machine: ", "versions: \"torch ", "commit: ", "cpu.gemm.fp32.check",
+                         "gloo.all_reduce.ranks_4.wait.b64", "host.speed.busy_2"):
+                self.assertIn(word, text)
+            times = {}
+            for tp in (1, 4):
+                result = run("simulate", TWIN, "--json", "--set", f"profile={profile}", "--set",
+                             f"modules.llm.layout.tp={tp}", "--set",
+                             f"modules.llm.layout.dp={4 // tp}")
+                self.assert_ends(result, 0)
+                times[tp] = json.loads(result.stdout)["step_time_s"]
+            # Four ranks that wait for each other in every layer take longer than four that don't.
+            self.assertLess(times[1], times[4])
+
+
+if __name__ == "__main__":
+    isthmus_cli.main()

@@ -18,10 +18,6 @@ Adam::Adam(const at::Tensor& weights) {
   second_ = at::zeros_like(weights, type);
 }
 
-void Adam::ReadMaster(const at::Tensor& weights) {
-  if (master_.defined()) master_.copy_(weights);
-}
-
 void Adam::Step(const at::Tensor& weights, const at::Tensor& gradients, std::int64_t step,
                 const TrainingOptions& options) {
   const at::NoGradGuard no_grad;

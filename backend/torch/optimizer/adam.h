@@ -23,8 +23,6 @@ class Adam {
   /// `step` counts updates from 1.
   void Step(const at::Tensor& weights, const at::Tensor& gradients, std::int64_t step,
             const TrainingOptions& options);
-  /// Takes over weights that were set from outside.
-  void ReadMaster(const at::Tensor& weights);
 
   /// Undefined where weights are their own master.
   const at::Tensor& master() const { return master_; }

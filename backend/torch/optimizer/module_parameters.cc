@@ -202,9 +202,10 @@ void ModuleParameters::MoveToDevice() {
   on_host_.clear();
 }
 
-void ModuleParameters::ReadMasters() {
+void ModuleParameters::WriteMasters() {
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    states_[bucket].ReadMaster(buckets_[bucket].owned_weights());
+    const at::Tensor& master = states_[bucket].master();
+    if (master.defined()) buckets_[bucket].owned_weights().copy_(master);
   }
 }
 

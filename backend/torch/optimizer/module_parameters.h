@@ -55,8 +55,8 @@ class ModuleParameters {
   /// Moves all weights to host memory and frees the device's, or back.
   void MoveToHost();
   void MoveToDevice();
-  /// Weights were set from outside: master copies follow.
-  void ReadMasters();
+  /// Masters were set from outside: owned weights follow.
+  void WriteMasters();
 
  private:
   bool counts(const Parameter& parameter) const;

@@ -1,0 +1,185 @@
+#include "backend/torch/run_rank.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "backend/torch/checkpoint/checkpoint.h"
+#include "backend/torch/data/sample_batches.h"
+#include "backend/torch/device/device.h"
+#include "backend/torch/execute/executor.h"
+#include "backend/torch/start/rank_store.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace isthmus::backend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What has to be equal on all ranks, a line each.
+std::string FactsOf(const plan::Program& program, const RankRunOptions& options) {
+  const TrainingOptions& training = options.training;
+  return fmt::format(
+      "commit: {}\ntorch: {}\nprogram: {}\nsteps: {}\ntask: {}\nseed: {}\nlearning rate: {} to {} "
+      "by {}, {} and {} steps\nadam: {} {} {} {}\nclip norm: {}\ninitial std: {}\nloss scale: {} "
+      "{} "
+      "{} {}\ncheckpoint: {}\nresume: {}",
+      options.facts.commit, TORCH_VERSION, base::HashText(plan::Hash(program)), options.num_steps,
+      static_cast<int>(options.data), training.seed, training.learning_rate.peak,
+      training.learning_rate.minimum, static_cast<int>(training.learning_rate.decay),
+      training.learning_rate.warmup_steps, training.learning_rate.decay_steps, training.beta1,
+      training.beta2, training.epsilon, training.weight_decay, training.clip_norm,
+      training.initial_std, training.loss_scaling.initial_scale,
+      training.loss_scaling.growth_factor, training.loss_scaling.backoff_factor,
+      training.loss_scaling.growth_interval, options.checkpoint_folder, options.resume_folder);
+}
+
+std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRunOptions& options) {
+  const char* task = options.data == DataSource::kRandom ? "random" : "captions";
+  return std::make_unique<SampleBatches>(
+      program, MakeTask(task, ShapeOfSamples(program), {.seed = options.training.seed}));
+}
+
+/// All that a rank owns of a training: views, so that a checkpoint is read in place.
+std::vector<StoredPart> OwnedParts(Executor& executor) {
+  std::vector<StoredPart> parts;
+  for (const std::uint16_t module : executor.modules()) {
+    ModuleParameters& parameters = executor.ParametersOf(module);
+    for (std::size_t at = 0; at < parameters.buckets().size(); ++at) {
+      const Bucket& bucket = parameters.buckets()[at];
+      const Adam& state = parameters.states()[at];
+      const at::Tensor master = state.master().defined() ? state.master() : bucket.owned_weights();
+      for (std::size_t index = 0; index < bucket.parameters().size(); ++index) {
+        const at::Tensor weight = bucket.OwnedPart(master, index);
+        if (weight.numel() == 0) continue;
+        const std::int64_t begin = bucket.OwnedPartBegin(index);
+        parts.push_back(
+            {.parameter = bucket.parameters()[index],
+             .begin = begin,
+             .end = begin + weight.numel(),
+             .states = {
+                 {StateKind::kWeight, weight},
+                 {StateKind::kFirstMoment, bucket.OwnedPart(state.first_moment(), index)},
+                 {StateKind::kSecondMoment, bucket.OwnedPart(state.second_moment(), index)}}});
+      }
+    }
+    for (const Parameter* frozen : parameters.frozen()) {
+      parts.push_back({.parameter = frozen,
+                       .begin = 0,
+                       .end = frozen->num_elements(),
+                       .states = {{StateKind::kWeight, frozen->weight.flatten()}}});
+    }
+  }
+  return parts;
+}
+
+CheckpointFacts FactsNow(const plan::Program& program, const RankRunOptions& options,
+                         Executor& executor, std::int64_t step) {
+  return {.step = step,
+          .updates = executor.num_updates(),
+          .seed = options.training.seed,
+          .loss_scale = executor.loss_scaler().scale(),
+          .steps_without_overflow = executor.loss_scaler().num_good_steps(),
+          .model = HashOfModel(program),
+          .scenario_hash = options.facts.scenario_hash};
+}
+
+/// Returns the number of steps that were done before.
+std::int64_t Resume(const plan::Program& program, const RankRunOptions& options, Executor& executor,
+                    Communicators& communicators) {
+  if (options.resume_folder.empty()) return 0;
+  const CheckpointFacts facts =
+      ReadCheckpoint(options.resume_folder, FactsNow(program, options, executor, 0),
+                     OwnedParts(executor), communicators.control());
+  for (const std::uint16_t module : executor.modules()) {
+    executor.ParametersOf(module).WriteMasters();
+  }
+  executor.GatherParameters();
+  executor.set_num_updates(facts.updates);
+  executor.loss_scaler().Restore(facts.loss_scale, facts.steps_without_overflow);
+  return facts.step;
+}
+
+double MedianStep(const std::vector<StepProgress>& steps, std::int64_t num_warmup_steps) {
+  const auto size = static_cast<std::int64_t>(steps.size());
+  std::vector<double> times;
+  for (std::int64_t at = std::min(num_warmup_steps, std::max<std::int64_t>(size - 1, 0)); at < size;
+       ++at) {
+    times.push_back(steps[static_cast<std::size_t>(at)].step_s);
+  }
+  if (times.empty()) return 0.0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+StepProgress Progress(const plan::Program& program, const StepResult& result, double step_s) {
+  const double tokens =
+      static_cast<double>(program.workload.global_batch * program.workload.sequence_length);
+  return {.loss = result.loss,
+          .step_s = step_s,
+          .tokens_per_s = step_s > 0.0 ? tokens / step_s : 0.0,
+          .gradient_norm = result.gradient_norm,
+          .loss_scale = result.loss_scale,
+          .skipped = result.skipped};
+}
+
+RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
+                  Executor& executor, Communicators& communicators) {
+  const std::int64_t first = Resume(program, options, executor, communicators);
+  RankOutcome outcome;
+  for (std::int64_t step = first; step < first + options.num_steps; ++step) {
+    const Clock::time_point begin = Clock::now();
+    const StepResult result = executor.RunStep(step);
+    const double step_s = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (rank.value() > 0) continue;
+    StepProgress progress = Progress(program, result, step_s);
+    progress.step = step + 1;
+    progress.memory_bytes = executor.peak_bytes();
+    outcome.steps.push_back(progress);
+    if (options.on_step) options.on_step(progress);
+  }
+  if (!options.checkpoint_folder.empty()) {
+    executor.GatherParameters();
+    WriteCheckpoint(options.checkpoint_folder,
+                    FactsNow(program, options, executor, first + options.num_steps),
+                    OwnedParts(executor), communicators.control());
+  }
+  outcome.median_step_s = MedianStep(outcome.steps, options.num_warmup_steps);
+  outcome.memory_bytes = executor.peak_bytes();
+  return outcome;
+}
+
+}  // namespace
+
+RankOutcome RunRank(const plan::Program& program, base::Rank rank, const RankRunOptions& options) {
+  if (!options.trace_path.empty()) {
+    throw base::Error("traces of real runs are known but not built yet\n  hint: leave --trace out");
+  }
+  at::set_num_threads(options.num_threads);
+  const c10::intrusive_ptr<c10d::Store> store = OpenStore(options.environment, options.timeout);
+  CheckAgreement(*store, rank, program.num_ranks, FactsOf(program, options));
+  const std::unique_ptr<Device> device =
+      options.device == DeviceKind::kCpu
+          ? MakeCpuDevice(options.timeout)
+          : MakeGpuDevice(options.environment.local_rank, GpuCommunication::kNccl, options.timeout);
+  Positions positions(program, rank, store);
+  try {
+    Communicators communicators(program, rank, store, device->communicators());
+    const std::unique_ptr<BatchSource> data = MakeData(program, options);
+    Executor executor(program, rank, communicators, *data,
+                      {.training = options.training,
+                       .device = device->torch_device(),
+                       .before_op = [&](std::uint32_t op) { positions.Enter(op); }});
+    return Train(program, rank, options, executor, communicators);
+  } catch (const base::IoError& error) {
+    throw base::IoError(error.what() + positions.Describe());
+  }
+}
+
+}  // namespace isthmus::backend

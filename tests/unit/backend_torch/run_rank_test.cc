@@ -1,0 +1,99 @@
+// Ranks that meet over TCP, as processes do; here they are threads.
+
+#include "backend/torch/run_rank.h"
+
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/program_jobs.h"
+
+namespace isthmus::backend {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+plan::Program TinyProgram(const plan::Layout& layout) {
+  plan::Module llm = tests::Gpt("llm", 2, 32, 4, 64);
+  llm.transformer.ffn_hidden = 64;
+  llm.transformer.max_positions = 16;
+  llm.settings.precision = plan::DType::kFp32;
+  llm.layout = layout;
+  plan::Job job = tests::JobOf(plan::Placement::kHomogeneous, {llm}, 2);
+  job.workload.sequence_length = 16;
+  return plan::Build(job);
+}
+
+RankRunOptions OptionsOf(int rank, std::uint16_t port) {
+  RankRunOptions options;
+  options.environment = {.rank = rank,
+                         .world_size = 2,
+                         .local_rank = rank,
+                         .local_world_size = 2,
+                         .master_port = port};
+  options.data = DataSource::kRandom;
+  options.num_steps = 3;
+  options.timeout = std::chrono::seconds(20);
+  return options;
+}
+
+/// What each of two ranks threw, or "".
+std::vector<std::string> ErrorsOf(const plan::Program& program,
+                                  const std::vector<RankRunOptions>& options,
+                                  std::vector<RankOutcome>& outcomes) {
+  std::vector<std::string> errors(options.size());
+  outcomes.resize(options.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < options.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        outcomes[rank] = RunRank(program, base::Rank{rank}, options[rank]);
+      } catch (const base::Error& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  threads.clear();
+  return errors;
+}
+
+TEST(RunRankTest, TellsWhatItTrained) {
+  std::vector<RankOutcome> outcomes;
+  const auto errors =
+      ErrorsOf(TinyProgram({.dp = 2}), {OptionsOf(0, 23'451), OptionsOf(1, 23'451)}, outcomes);
+  ASSERT_THAT(errors, Each(""));
+  ASSERT_EQ(outcomes[0].steps.size(), 3U);
+  EXPECT_EQ(outcomes[0].steps.back().step, 3);
+  EXPECT_GT(outcomes[0].steps.front().loss, 0.0);
+  EXPECT_GT(outcomes[0].memory_bytes, 0);
+  EXPECT_TRUE(outcomes[1].steps.empty());
+}
+
+// Another seed on rank 1: both say so before anything runs.
+TEST(RunRankTest, RefusesRanksThatRunSomethingElse) {
+  std::vector<RankRunOptions> options{OptionsOf(0, 23'452), OptionsOf(1, 23'452)};
+  options[1].training.seed = 5;
+  std::vector<RankOutcome> outcomes;
+  EXPECT_THAT(ErrorsOf(TinyProgram({.dp = 2}), options, outcomes),
+              Each(HasSubstr("rank 1 runs something else than rank 0: \"seed: 5\", not \"seed: "
+                             "1\"")));
+}
+
+// Port 1 of nobody's address (RFC 5737).
+TEST(RunRankTest, SaysWhereRanksDidNotMeet) {
+  std::vector<RankRunOptions> options{OptionsOf(1, 1)};
+  options[0].timeout = std::chrono::seconds(1);
+  options[0].environment.master_address = "192.0.2.1";
+  std::vector<RankOutcome> outcomes;
+  EXPECT_THAT(ErrorsOf(TinyProgram({.dp = 2}), options, outcomes),
+              Each(HasSubstr("did not meet at 192.0.2.1:1")));
+}
+
+}  // namespace
+}  // namespace isthmus::backend

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -26,6 +27,9 @@ inline void RunOnThreads(
     int num_ranks,
     const std::function<void(base::Rank, const c10::intrusive_ptr<c10d::Store>&)>& body) {
   at::set_num_threads(1);
+  // c10d's flight recorder is one for the process and not made for ranks that are threads: it adds
+  // groups to its map without a lock.
+  setenv("TORCH_FR_BUFFER_SIZE", "0", /*replace=*/1);
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
   std::exception_ptr first;

@@ -12,6 +12,7 @@
 #include "backend/torch/data/sample_batches.h"
 #include "backend/torch/device/device.h"
 #include "backend/torch/execute/executor.h"
+#include "backend/torch/execute/measured_trace.h"
 #include "backend/torch/start/rank_store.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -133,10 +134,15 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
                   Executor& executor, Communicators& communicators) {
   const std::int64_t first = Resume(program, options, executor, communicators);
   RankOutcome outcome;
+  RecordedSteps recorded{.node = rank.value() - options.environment.local_rank,
+                         .num_warmup_steps = options.num_warmup_steps};
   for (std::int64_t step = first; step < first + options.num_steps; ++step) {
     const Clock::time_point begin = Clock::now();
     const StepResult result = executor.RunStep(step);
     const double step_s = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!options.trace_path.empty()) {
+      recorded.steps.push_back({executor.events(), static_cast<std::int64_t>(step_s * 1e12)});
+    }
     if (rank.value() > 0) continue;
     StepProgress progress = Progress(program, result, step_s);
     progress.step = step + 1;
@@ -150,6 +156,15 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
                     FactsNow(program, options, executor, first + options.num_steps),
                     OwnedParts(executor), communicators.control());
   }
+  if (!options.trace_path.empty()) {
+    recorded.peak_bytes = executor.peak_bytes();
+    const RunFacts facts{.scenario_name = options.facts.scenario_name,
+                         .scenario_hash = options.facts.scenario_hash,
+                         .commit = options.facts.commit,
+                         .machine = std::string("torch ") + TORCH_VERSION,
+                         .seed = options.training.seed};
+    WriteMeasuredTrace(program, recorded, facts, options.trace_path, communicators.control());
+  }
   outcome.median_step_s = MedianStep(outcome.steps, options.num_warmup_steps);
   outcome.memory_bytes = executor.peak_bytes();
   return outcome;
@@ -158,9 +173,6 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
 }  // namespace
 
 RankOutcome RunRank(const plan::Program& program, base::Rank rank, const RankRunOptions& options) {
-  if (!options.trace_path.empty()) {
-    throw base::Error("traces of real runs are known but not built yet\n  hint: leave --trace out");
-  }
   at::set_num_threads(options.num_threads);
   const c10::intrusive_ptr<c10d::Store> store = OpenStore(options.environment, options.timeout);
   CheckAgreement(*store, rank, program.num_ranks, FactsOf(program, options));

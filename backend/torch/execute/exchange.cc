@@ -9,12 +9,14 @@ namespace isthmus::backend {
 
 void Executor::Exchange(const plan::Op& op) {
   for (const bool sends : {false, true}) {  // receives first
+    std::uint32_t inner = 0;
     for (const plan::Transfer& transfer : role_.transfers_of(op)) {
+      ++inner;
       if (transfer.sends != sends) continue;
       if (sends) {
-        Send(transfer);
+        Send(transfer, inner);
       } else {
-        Receive(transfer);
+        Receive(transfer, inner);
       }
     }
   }
@@ -30,7 +32,7 @@ at::Tensor Executor::EmptyFor(const plan::Storage& storage, std::int64_t bytes) 
   return at::empty({bytes / row_bytes, width}, at::TensorOptions(options_.device).dtype(type));
 }
 
-void Executor::Receive(const plan::Transfer& transfer) {
+void Executor::Receive(const plan::Transfer& transfer, std::uint32_t inner) {
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
   HeldValue& value = values_.At(transfer.value);
@@ -40,10 +42,11 @@ void Executor::Receive(const plan::Transfer& transfer) {
   }
   if (bytes == 0) return;
   const base::Rank from = program_.Peer(rank_, peer);
+  value.events.push_back(BeginEvent(inner));
   value.pending.push_back(communicators_.messages().Receive(value.tensor, from.value()));
 }
 
-void Executor::Send(const plan::Transfer& transfer) {
+void Executor::Send(const plan::Transfer& transfer, std::uint32_t inner) {
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
   if (bytes == 0) return;
@@ -56,7 +59,8 @@ void Executor::Send(const plan::Transfer& transfer) {
   ISTHMUS_CHECK(static_cast<std::int64_t>(rows.nbytes()) == bytes,
                 "rank {} sends {} bytes, the program says {}", rank_.value(), rows.nbytes(), bytes);
   const base::Rank to = program_.Peer(rank_, peer);
-  sends_.push_back(communicators_.messages().Send(rows, to.value()));
+  const std::size_t event = BeginEvent(inner);
+  sends_.emplace_back(communicators_.messages().Send(rows, to.value()), event);
 }
 
 const BoundaryTransform& Executor::EdgeFrom(std::uint16_t module) const {

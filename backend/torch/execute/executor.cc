@@ -1,6 +1,7 @@
 #include "backend/torch/execute/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,15 @@
 #include "plan/program/print.h"
 
 namespace isthmus::backend {
+namespace {
+
+/// One clock for all ranks of a host.
+std::int64_t SteadyTimePs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
+}
+
+}  // namespace
 
 Executor::Executor(const plan::Program& program, base::Rank rank, Communicators& communicators,
                    BatchSource& data, Options options)
@@ -17,7 +27,7 @@ Executor::Executor(const plan::Program& program, base::Rank rank, Communicators&
       role_(program.role(rank)),
       communicators_(communicators),
       options_(std::move(options)),
-      values_(role_),
+      values_(role_, [this](std::size_t event) { EndEvent(event); }),
       scaler_(options_.training.loss_scaling) {
   Check();
   MakeChunks();
@@ -104,6 +114,7 @@ bool Executor::has_fp16() const {
 StepResult Executor::RunStep(std::int64_t step) {
   sums_ = {.step = step, .loss_scale = has_fp16() ? scaler_.scale() : 1.0, .loss = {}, .tokens = 0};
   scalars_ = {};
+  events_.clear();
   try {
     for (position_ = 0; position_ < role_.ops.size(); ++position_) {
       if (options_.before_op) options_.before_op(position_);
@@ -111,7 +122,10 @@ StepResult Executor::RunStep(std::int64_t step) {
       RunOp(position_);
     }
     values_.WaitForAll();
-    for (Pending& send : sends_) send.Wait();
+    for (auto& [send, event] : sends_) {
+      send.Wait();
+      EndEvent(event);
+    }
     sends_.clear();
     if (options_.before_op) options_.before_op(position_);
     return EndStep();
@@ -126,6 +140,35 @@ StepResult Executor::RunStep(std::int64_t step) {
 void Executor::RunOp(std::uint32_t index) {
   const plan::Op& op = role_.ops[index];
   values_.Wait(op);
+  const std::size_t event = BeginEvent(0);
+  Dispatch(op);
+  // A P2P op is its posting.
+  if (op.kind != plan::OpKind::kP2P) EndEvent(event);
+  const auto produced = role_.produced_by(op);
+  if (op.kind == plan::OpKind::kCollective && !values_.At(produced.front()).pending.empty()) {
+    values_.At(produced.front()).events.push_back(event);
+  }
+  values_.CountProduced(op);
+  std::int64_t held = values_.held_bytes();
+  for (const auto& [module, parameters] : parameters_) held += parameters->num_bytes();
+  peak_bytes_ = std::max(peak_bytes_, held);
+  values_.ReleaseAfter(index);
+}
+
+std::size_t Executor::BeginEvent(std::uint32_t inner) {
+  const std::int64_t now = SteadyTimePs();
+  events_.push_back({.rank_class = static_cast<std::uint32_t>(rank_.value()),
+                     .op = position_,
+                     .inner = inner,
+                     .issue_ps = now,
+                     .start_ps = now,
+                     .end_ps = now});
+  return events_.size() - 1;
+}
+
+void Executor::EndEvent(std::size_t event) { events_[event].end_ps = SteadyTimePs(); }
+
+void Executor::Dispatch(const plan::Op& op) {
   switch (op.kind) {
     case plan::OpKind::kCompute:
       compute_->Run(op, sums_);
@@ -143,11 +186,6 @@ void Executor::RunOp(std::uint32_t index) {
       Optimize(op);
       break;
   }
-  values_.CountProduced(op);
-  std::int64_t held = values_.held_bytes();
-  for (const auto& [module, parameters] : parameters_) held += parameters->num_bytes();
-  peak_bytes_ = std::max(peak_bytes_, held);
-  values_.ReleaseAfter(index);
 }
 
 void Executor::Copy(const plan::Op& op) {

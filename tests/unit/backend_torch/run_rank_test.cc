@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tests/support/program_jobs.h"
+#include "traces/trace_file.h"
 
 namespace isthmus::backend {
 namespace {
@@ -73,6 +74,26 @@ TEST(RunRankTest, TellsWhatItTrained) {
   EXPECT_GT(outcomes[0].steps.front().loss, 0.0);
   EXPECT_GT(outcomes[0].memory_bytes, 0);
   EXPECT_TRUE(outcomes[1].steps.empty());
+}
+
+// Every op of both ranks is there, in order, and none ends before it starts.
+TEST(RunRankTest, WritesAStepAsATrace) {
+  const std::string path = ::testing::TempDir() + "run_rank_test.isthmus";
+  std::vector<RankRunOptions> options{OptionsOf(0, 23'453), OptionsOf(1, 23'453)};
+  for (RankRunOptions& rank : options) rank.trace_path = path;
+  const plan::Program program = TinyProgram({.pp = 2});
+  std::vector<RankOutcome> outcomes;
+  ASSERT_THAT(ErrorsOf(program, options, outcomes), Each(""));
+  const traces::Trace trace = traces::LoadTraceFile(path);
+  std::size_t ops = 0;
+  for (const traces::Event& event : trace.events) {
+    ops += event.inner == 0 ? 1U : 0U;
+    EXPECT_LE(event.issue_ps, event.start_ps);
+    EXPECT_LE(event.start_ps, event.end_ps);
+  }
+  EXPECT_EQ(ops, program.role(base::Rank{0}).ops.size() + program.role(base::Rank{1}).ops.size());
+  EXPECT_EQ(trace.header.measurement.step_times_ps.size(), 3U);
+  EXPECT_EQ(trace.header.measurement.recorded_step, 2);  // the one behind the warm-up
 }
 
 // Another seed on rank 1: both say so before anything runs.

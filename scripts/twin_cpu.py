@@ -58,7 +58,7 @@ def predict(isthmus, layout, profile):
 
 
 def measure(isthmus, layout, profile, steps):
-    answer = call([isthmus, "run", SCENARIO, "--json", "--steps", steps + 4, "--warmup-steps", 4,
+    answer = call([isthmus, "run", SCENARIO, "--json", "--steps", steps + 4, "--warmup", 4,
                    *overrides(layout, profile)])
     return json.loads(answer)["step_time_s"]
 

@@ -65,6 +65,7 @@ class HostFit {
     builder_.Set("host.cores", Fact(facts_.cores, "1", "the operating system"));
     AddKernels();
     AddCommunication();
+    AddBusyWait();
     AddSpeeds();
     AddCopies();
     AddMemory();
@@ -126,6 +127,15 @@ class HostFit {
         builder_.Set(key("core"), Measured(core, "s", *rows[at]));
       }
     }
+  }
+
+  // What a message waits longer where all cores are busy: it is handed on by threads that have to
+  // wait for a core each time.
+  void AddBusyWait() {
+    const MeasuredRow& busy = RowOf(rows_, "gloo.p2p.busy", "b16384");
+    const MeasuredRow& idle = RowOf(rows_, "gloo.p2p", "b16384");
+    const double more = std::max(0.0, busy.value - idle.value - idle.core_s);
+    builder_.Set("gloo.busy_wait", Measured(more, "s", busy));
   }
 
   void AddSpeeds() {

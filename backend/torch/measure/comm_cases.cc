@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -63,10 +63,16 @@ std::function<void()> MakePingPong(Communicator& pair, std::int64_t bytes) {
   };
 }
 
+/// Ranks a core when `num_ranks` compute at once.
+double SharingOf(int num_ranks) {
+  const double cores = std::max(1U, std::thread::hardware_concurrency());
+  return std::max(1.0, num_ranks / cores);
+}
+
 std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
   constexpr std::int64_t kKiB = 1024;
   std::vector<std::int64_t> sizes = {64, 16 * kKiB, 128 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
-  if (quick) sizes = {64, 64 * kKiB, 1'024 * kKiB};
+  if (quick) sizes = {64, 16 * kKiB, 1'024 * kKiB};
   const std::size_t num_fitted = sizes.size();
   sizes.insert(sizes.end(), {32 * kKiB, 512 * kKiB});
   std::vector<CommCase> cases;
@@ -92,13 +98,32 @@ std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
 
 int CallsOf(std::int64_t bytes) { return bytes <= 64 << 10 ? 10 : bytes <= 1 << 20 ? 3 : 1; }
 
-/// Wall time and processor time a call, by sample; all members call it.
+/// Some tenths of a millisecond of products: what ranks do between their messages. A message then
+/// meets threads that sleep and cores that others hold, as in a step.
+class Between {
+ public:
+  /// Returns its processor time.
+  double Run() const {
+    const double begin = ThreadTime();
+    x_.mm(w_);
+    return ThreadTime() - begin;
+  }
+
+ private:
+  at::Tensor x_ = at::ones({96, 512});
+  at::Tensor w_ = at::ones({512, 512});
+};
+
+/// Wall time and processor time a call, by sample, without the computation between; all members
+/// call it. Computation takes as long as cores are shared: of `sharing` ranks a core for
+/// collectives, one after the other for messages there and back.
 struct CommSamples {
   Samples wall;
   Samples core;
 };
-CommSamples Sample(Communicator& group, const CommCase& one, bool quick) {
+CommSamples Sample(Communicator& group, const CommCase& one, double sharing, bool quick) {
   const at::Tensor token = at::zeros({1});
+  const Between between;
   const int calls = CallsOf(one.bytes);
   const int num_samples = quick ? 9 : 15;
   const double messages = calls * one.times;
@@ -108,9 +133,14 @@ CommSamples Sample(Communicator& group, const CommCase& one, bool quick) {
     group.AllReduce(token).Wait();
     const double wall = WallTime();
     const double core = ProcessTime();
-    for (int call = 0; call < calls; ++call) one.run();
-    samples.wall.values.push_back((WallTime() - wall) / messages);
-    samples.core.values.push_back((ProcessTime() - core) / messages);
+    double computed = 0;
+    for (int call = 0; call < calls; ++call) {
+      computed += between.Run();
+      one.run();
+    }
+    const double time = std::max(WallTime() - wall - computed * sharing, 1e-6);
+    samples.wall.values.push_back(time / messages);
+    samples.core.values.push_back((ProcessTime() - core - computed) / messages);
   }
   return samples;
 }
@@ -125,15 +155,46 @@ double MeasuringRanks::Mean(double value) const {
   return sum.item<double>() / num_ranks;
 }
 
+namespace {
+
+constexpr std::int64_t kBusyBytes = 16 << 10;
+constexpr double kBusyTime = 1.5;  // s
+
+/// Messages between two ranks while all others compute without a pause, in one direction and back.
+/// The row comes on rank 0.
+std::vector<MeasuredRow> MeasureBusyMessages(const MeasuringRanks& ranks) {
+  const Between between;
+  ranks.Meet();
+  const double begin = WallTime();
+  if (ranks.rank >= 2) {
+    while (WallTime() - begin < kBusyTime) between.Run();
+    return {};
+  }
+  Communicator& pair = *ranks.parts.front();
+  const std::function<void()> run = MakePingPong(pair, kBusyBytes);
+  Samples samples;
+  for (int call = 0; call < 60; ++call) {
+    const double start = WallTime();
+    const double computed = between.Run();
+    run();
+    // The pair's kernels come one after the other, each beside those of all others.
+    const double alone = 2 * computed * SharingOf(ranks.num_ranks - 1);
+    samples.values.push_back(std::max(WallTime() - start - alone, 1e-6) / 2);
+  }
+  return {samples.ToMedianRow("gloo.p2p.busy", fmt::format("b{}", kBusyBytes))};
+}
+
+}  // namespace
+
 std::vector<MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool quick) {
-  std::vector<MeasuredRow> rows;
+  std::vector<MeasuredRow> rows = MeasureBusyMessages(ranks);
   for (int size = 2; size <= ranks.num_ranks; size *= 2) {
     const auto part = std::ranges::find_if(
         ranks.parts, [size](const auto& candidate) { return candidate->size() == size; });
     if (part != ranks.parts.end()) {
       Communicator& group = **part;
       for (const CommCase& one : CasesOf(group, quick)) {
-        const CommSamples samples = Sample(group, one, quick);
+        const CommSamples samples = Sample(group, one, SharingOf(size), quick);
         MeasuredRow row =
             samples.wall.ToMedianRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
         const at::Tensor core = at::full({1}, base::Median(samples.core.values), at::kDouble);

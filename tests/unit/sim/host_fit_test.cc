@@ -59,7 +59,8 @@ std::vector<MeasuredRow> Rows(int cores) {
     rows.push_back(reduce(ranks, 51'000));
     rows.back().held_out = true;
   }
-  for (const int bytes : {8, 65'536})
+  rows.push_back(Row("gloo.p2p.busy", "b16384", 580e-6));
+  for (const int bytes : {8, 16'384, 65'536})
     rows.push_back(Row("gloo.p2p", fmt::format("b{}", bytes), 60e-6, 20e-6));
   return rows;
 }
@@ -94,6 +95,11 @@ TEST(HostFit, CutsCoreTimeToWhatTheCoresCanHaveDone) {
   const profiles::Profile profile = Fit(rows);
   EXPECT_NEAR(profile.Time("gloo.broadcast.ranks_4.core.b8").value(), 50e-6, 1e-12);
   EXPECT_EQ(profile.Time("gloo.broadcast.ranks_4.wait.b8").value(), 0);
+}
+
+TEST(HostFit, TakesWhatAMessageWaitsLongerBesideBusyCores) {
+  // 580 us, of them 60 without others and 20 more for its core time beside them.
+  EXPECT_NEAR(Fit(Rows(2)).Time("gloo.busy_wait").value(), 500e-6, 1e-12);
 }
 
 TEST(HostFit, SpeedsNeverRiseWithMoreBusyRanks) {

@@ -11,6 +11,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kPresetFolders = {"clusters", "models", "gpus", "profiles"};
+// Scenarios of the machine at hand: nobody can predict them before it is calibrated, so they are
+// named by their paths alone.
+constexpr const char* kHostFolder = "host";
 
 fs::path FolderOf(FileKind kind) {
   switch (kind) {
@@ -42,7 +45,8 @@ void AddNames(const fs::path& folder, bool with_subfolders, std::set<std::string
     if (error) return;
     if (entry->is_directory(error)) {
       const std::string name = entry->path().filename().string();
-      const bool is_preset = std::ranges::find(kPresetFolders, name) != kPresetFolders.end();
+      const bool is_preset = name == kHostFolder ||
+                             std::ranges::find(kPresetFolders, name) != kPresetFolders.end();
       if (!with_subfolders || is_preset) entry.disable_recursion_pending();
     } else if (entry->path().extension() == ".yaml") {
       fs::path name = entry->path().lexically_relative(folder);

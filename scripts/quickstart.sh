@@ -59,8 +59,8 @@ if [ "$twin" = no ]; then exit 0; fi
 # The twin: what this machine was measured to do, a prediction from it, the same program for real.
 profile=out/this-machine.yaml
 run build/isthmus calibrate --quick -o "$profile"
-run build/isthmus simulate scenarios/twin.yaml --set "profile=$profile" --trace out/predicted.isthmus
-run build/isthmus run scenarios/twin.yaml --steps 20 --trace out/measured.isthmus
+run build/isthmus simulate scenarios/host/twin.yaml --set "profile=$profile" --trace out/predicted.isthmus
+run build/isthmus run scenarios/host/twin.yaml --steps 20 --trace out/measured.isthmus
 run build/isthmus compare out/predicted.isthmus out/measured.isthmus --perfetto out/twin.pftrace
 cat <<END
 

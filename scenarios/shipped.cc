@@ -45,8 +45,8 @@ void AddNames(const fs::path& folder, bool with_subfolders, std::set<std::string
     if (error) return;
     if (entry->is_directory(error)) {
       const std::string name = entry->path().filename().string();
-      const bool is_preset = name == kHostFolder ||
-                             std::ranges::find(kPresetFolders, name) != kPresetFolders.end();
+      const bool is_preset =
+          name == kHostFolder || std::ranges::find(kPresetFolders, name) != kPresetFolders.end();
       if (!with_subfolders || is_preset) entry.disable_recursion_pending();
     } else if (entry->path().extension() == ".yaml") {
       fs::path name = entry->path().lexically_relative(folder);

@@ -25,7 +25,10 @@
 namespace isthmus::backend {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+std::int64_t SteadyNow() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
 
 /// Throws unless GPU `index` is there and usable.
 void CheckGpuIsThere(int index) {
@@ -56,7 +59,8 @@ class CudaDevice final : public Device {
     } else {
       factory_ = std::make_unique<StagedGlooFactory>(std::move(gloo));
     }
-    began_ = Clock::now();
+    is_nccl_ = communication == GpuCommunication::kNccl;
+    zero_ns_ = SteadyNow();
     RestartClock();
   }
 
@@ -79,6 +83,27 @@ class CudaDevice final : public Device {
     return static_cast<Mark>(events_.size() - 1);
   }
 
+  // NCCL runs on streams of its own, so a stream of ours that waits for it knows its end; staged
+  // Gloo is over when the host has waited.
+  Mark RecordEnd(Pending& pending, std::uint16_t lane) override {
+    events_.emplace_back(cudaEventDefault);
+    const auto mark = static_cast<Mark>(events_.size() - 1);
+    if (is_nccl_ && !pending.is_over()) {
+      while (watchers_.size() <= lane) {
+        watchers_.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_));
+      }
+      const c10::cuda::CUDAStreamGuard guard(watchers_[lane]);
+      pending.work()->wait();
+      events_[mark].record(watchers_[lane]);
+    } else if (pending.is_over()) {
+      events_[mark].record(c10::cuda::getCurrentCUDAStream(index_));
+    } else {
+      pending.WhenFoundOver(
+          [this, mark] { events_[mark].record(c10::cuda::getCurrentCUDAStream(index_)); });
+    }
+    return mark;
+  }
+
   void Synchronize() override { CheckCuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
   std::int64_t TimeOf(Mark mark) const override {
@@ -93,9 +118,10 @@ class CudaDevice final : public Device {
     RestartClock();
   }
 
-  std::int64_t now_ps() const override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began_).count() *
-           1000;
+  std::int64_t now_ps() const override { return (SteadyNow() - zero_ns_) * 1000; }
+  void SetClock(std::int64_t steady_ns) override {
+    zero_ns_ = steady_ns;
+    RestartClock();
   }
 
   at::Tensor CopyToHost(const at::Tensor& tensor) override {
@@ -166,7 +192,9 @@ class CudaDevice final : public Device {
   c10::DeviceIndex index_;
   std::optional<c10::cuda::CUDAStream> copies_;
   std::unique_ptr<BackendFactory> factory_;
-  Clock::time_point began_;
+  bool is_nccl_ = false;
+  std::vector<c10::cuda::CUDAStream> watchers_;  // by lane
+  std::int64_t zero_ns_ = 0;
   std::optional<at::cuda::CUDAEvent> base_event_;
   std::int64_t base_ps_ = 0;
   std::vector<at::cuda::CUDAEvent> events_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@
 #include "backend/torch/data/sample_batches.h"
 #include "backend/torch/device/device.h"
 #include "backend/torch/execute/executor.h"
-#include "backend/torch/execute/measured_trace.h"
+#include "backend/torch/record/measured_trace.h"
+#include "backend/torch/record/step_recorder.h"
 #include "backend/torch/start/rank_store.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -130,19 +132,26 @@ StepProgress Progress(const plan::Program& program, const StepResult& result, do
           .skipped = result.skipped};
 }
 
+RunFacts FactsOfTrace(const RankRunOptions& options, const Device& device) {
+  return {.scenario_name = options.facts.scenario_name,
+          .scenario_hash = options.facts.scenario_hash,
+          .commit = options.facts.commit,
+          .machine = device.description(),
+          .seed = options.training.seed};
+}
+
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
-                  Executor& executor, Communicators& communicators) {
+                  Executor& executor, Communicators& communicators, Device& device,
+                  const StepRecorder* recorder) {
   const std::int64_t first = Resume(program, options, executor, communicators);
   RankOutcome outcome;
-  RecordedSteps recorded{.node = rank.value() - options.environment.local_rank,
-                         .num_warmup_steps = options.num_warmup_steps};
+  RecordedSteps recorded{.steps = {}, .num_warmup_steps = options.num_warmup_steps};
+  if (recorder != nullptr) recorded.node = AgreeOnClock(device, communicators.control());
   for (std::int64_t step = first; step < first + options.num_steps; ++step) {
     const Clock::time_point begin = Clock::now();
     const StepResult result = executor.RunStep(step);
     const double step_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (!options.trace_path.empty()) {
-      recorded.steps.push_back({executor.events(), static_cast<std::int64_t>(step_s * 1e12)});
-    }
+    recorded.durations_ps.push_back(static_cast<std::int64_t>(step_s * 1e12));
     if (rank.value() > 0) continue;
     StepProgress progress = Progress(program, result, step_s);
     progress.step = step + 1;
@@ -156,14 +165,11 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
                     FactsNow(program, options, executor, first + options.num_steps),
                     OwnedParts(executor), communicators.control());
   }
-  if (!options.trace_path.empty()) {
+  if (recorder != nullptr) {
+    recorded.steps = recorder->steps();
     recorded.peak_bytes = executor.peak_bytes();
-    const RunFacts facts{.scenario_name = options.facts.scenario_name,
-                         .scenario_hash = options.facts.scenario_hash,
-                         .commit = options.facts.commit,
-                         .machine = std::string("torch ") + TORCH_VERSION,
-                         .seed = options.training.seed};
-    WriteMeasuredTrace(program, recorded, facts, options.trace_path, communicators.control());
+    WriteMeasuredTrace(program, recorded, FactsOfTrace(options, device), options.trace_path,
+                       communicators.control());
   }
   outcome.median_step_s = MedianStep(outcome.steps, options.num_warmup_steps);
   outcome.memory_bytes = executor.peak_bytes();
@@ -184,11 +190,15 @@ RankOutcome RunRank(const plan::Program& program, base::Rank rank, const RankRun
   try {
     Communicators communicators(program, rank, store, device->communicators());
     const std::unique_ptr<BatchSource> data = MakeData(program, options);
+    std::optional<StepRecorder> recorder;
+    if (!options.trace_path.empty()) recorder.emplace(program.role(rank), rank, *device);
+    StepRecorder* const told = recorder ? &*recorder : nullptr;
     Executor executor(program, rank, communicators, *data,
                       {.training = options.training,
                        .device = device->torch_device(),
-                       .before_op = [&](std::uint32_t op) { positions.Enter(op); }});
-    return Train(program, rank, options, executor, communicators);
+                       .before_op = [&](std::uint32_t op) { positions.Enter(op); },
+                       .recorder = told});
+    return Train(program, rank, options, executor, communicators, *device, told);
   } catch (const base::IoError& error) {
     throw base::IoError(error.what() + positions.Describe());
   }

@@ -34,6 +34,7 @@ void Pending::Wait() {
   }
   work_.reset();
   tensors_.clear();
+  if (hook_) std::exchange(hook_, nullptr)();
 }
 
 Communicator::Communicator(std::string name, std::vector<base::Rank> members, base::Rank self,

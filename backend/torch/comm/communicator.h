@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,16 @@ class Pending {
       : work_(std::move(work)), tensors_(std::move(tensors)), what_(std::move(what)) {}
   void Wait();
   bool is_over() const { return !work_; }
+  /// What c10d says about it; null when it is over.
+  const c10::intrusive_ptr<c10d::Work>& work() const { return work_; }
+  /// Calls `hook` once, when Wait() finds it over; not if it is over already.
+  void WhenFoundOver(std::function<void()> hook) { hook_ = std::move(hook); }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
   std::vector<at::Tensor> tensors_;
   std::string what_;
+  std::function<void()> hook_;
 };
 
 /// The ranks of one communicator and the c10d backend between them; of one rank alone there is no

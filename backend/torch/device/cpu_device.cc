@@ -8,29 +8,70 @@
 namespace isthmus::backend {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+std::int64_t SteadyNow() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+/// A time that another thread may learn; the first to know sets it.
+class LateTime {
+ public:
+  void Set() {
+    std::int64_t unset = kUnset;
+    steady_ns_.compare_exchange_strong(unset, SteadyNow());
+  }
+  std::int64_t steady_ns() const {
+    const std::int64_t time = steady_ns_.load();
+    ISTHMUS_CHECK(time != kUnset, "a time of communication that nobody waited for");
+    return time;
+  }
+
+ private:
+  static constexpr std::int64_t kUnset = -1;
+  std::atomic<std::int64_t> steady_ns_{kUnset};
+};
+
+c10::intrusive_ptr<c10::ivalue::Future> FutureOf(const Pending& pending) {
+  try {
+    return pending.work()->getFuture();
+  } catch (const std::exception&) {
+    return nullptr;  // messages have none
+  }
+}
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(std::chrono::milliseconds timeout) : gloo_(timeout), began_(Clock::now()) {}
+  explicit CpuDevice(std::chrono::milliseconds timeout) : gloo_(timeout), zero_ns_(SteadyNow()) {}
 
   at::Device torch_device() const override { return at::kCPU; }
   std::string description() const override { return "CPU, torch " TORCH_VERSION ", Gloo"; }
 
   Mark Record() override {
-    times_ps_.push_back(now_ps());
-    return static_cast<Mark>(times_ps_.size() - 1);
+    points_.push_back({.steady_ns = SteadyNow(), .late = nullptr});
+    return static_cast<Mark>(points_.size() - 1);
   }
+
+  // Gloo's collectives tell from their own thread when they are over; messages when waited for.
+  Mark RecordEnd(Pending& pending, std::uint16_t /*lane*/) override {
+    if (pending.is_over()) return Record();
+    const auto late = std::make_shared<LateTime>();
+    pending.WhenFoundOver([late] { late->Set(); });
+    if (const auto future = FutureOf(pending)) {
+      future->addCallback([late](c10::ivalue::Future& /*future*/) { late->Set(); });
+    }
+    points_.push_back({.steady_ns = 0, .late = late});
+    return static_cast<Mark>(points_.size() - 1);
+  }
+
   void Synchronize() override {}
   std::int64_t TimeOf(Mark mark) const override {
-    ISTHMUS_CHECK(mark < times_ps_.size(), "mark {} of {}", mark, times_ps_.size());
-    return times_ps_[mark];
+    ISTHMUS_CHECK(mark < points_.size(), "mark {} of {}", mark, points_.size());
+    const Point& point = points_[mark];
+    return (point.late ? point.late->steady_ns() : point.steady_ns) * 1000 - zero_ns_ * 1000;
   }
-  void ForgetMarks() override { times_ps_.clear(); }
-  std::int64_t now_ps() const override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began_).count() *
-           1000;
-  }
+  void ForgetMarks() override { points_.clear(); }
+  std::int64_t now_ps() const override { return (SteadyNow() - zero_ns_) * 1000; }
+  void SetClock(std::int64_t steady_ns) override { zero_ns_ = steady_ns; }
 
   at::Tensor CopyToHost(const at::Tensor& tensor) override { return tensor.clone(); }
   at::Tensor CopyToDevice(const at::Tensor& tensor) override { return tensor.clone(); }
@@ -47,9 +88,14 @@ class CpuDevice final : public Device {
   BackendFactory& communicators() override { return gloo_; }
 
  private:
+  struct Point {
+    std::int64_t steady_ns = 0;
+    std::shared_ptr<LateTime> late;
+  };
+
   GlooFactory gloo_;
-  Clock::time_point began_;
-  std::vector<std::int64_t> times_ps_;
+  std::int64_t zero_ns_;
+  std::vector<Point> points_;
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ struct DeviceMemory {
 
 /// Where a rank computes: its clock, its copies to the host, and which communicators it has.
 ///
-/// Times count from the construction and go on at the pace of the host's steady clock; on a GPU
-/// they are known after Synchronize(). Belongs to one rank's thread.
+/// Times count from SetClock() (before it, from construction) at the pace of the host's steady
+/// clock; on a GPU they are known after Synchronize(). Belongs to one rank's thread.
 class Device {
  public:
   virtual ~Device() = default;
@@ -45,6 +45,9 @@ class Device {
   virtual std::string description() const = 0;
 
   virtual Mark Record() = 0;
+  /// A point where `pending`, which was just posted on `lane`, is over. As exact as the device
+  /// knows: at the latest when it was waited for.
+  virtual Mark RecordEnd(Pending& pending, std::uint16_t lane) = 0;
   /// Waits until everything launched so far has run.
   virtual void Synchronize() = 0;
   /// When the device reached the mark. On a GPU: needs a Synchronize() behind the mark.
@@ -53,6 +56,8 @@ class Device {
   virtual void ForgetMarks() = 0;
   /// The host's own clock on the same scale.
   virtual std::int64_t now_ps() const = 0;
+  /// Time 0 is when the host's steady clock showed `steady_ns`.
+  virtual void SetClock(std::int64_t steady_ns) = 0;
 
   /// Copies beside compute, on a stream of their own; the result is complete when the current
   /// stream comes to the use of it after WaitForCopies().

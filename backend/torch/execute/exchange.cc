@@ -9,14 +9,12 @@ namespace isthmus::backend {
 
 void Executor::Exchange(const plan::Op& op) {
   for (const bool sends : {false, true}) {  // receives first
-    std::uint32_t inner = 0;
-    for (const plan::Transfer& transfer : role_.transfers_of(op)) {
-      ++inner;
-      if (transfer.sends != sends) continue;
+    for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
+      if (role_.transfers[at].sends != sends) continue;
       if (sends) {
-        Send(transfer, inner);
+        Send(at);
       } else {
-        Receive(transfer, inner);
+        Receive(at);
       }
     }
   }
@@ -32,7 +30,8 @@ at::Tensor Executor::EmptyFor(const plan::Storage& storage, std::int64_t bytes) 
   return at::empty({bytes / row_bytes, width}, at::TensorOptions(options_.device).dtype(type));
 }
 
-void Executor::Receive(const plan::Transfer& transfer, std::uint32_t inner) {
+void Executor::Receive(std::uint32_t at) {
+  const plan::Transfer& transfer = role_.transfers[at];
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
   HeldValue& value = values_.At(transfer.value);
@@ -42,11 +41,13 @@ void Executor::Receive(const plan::Transfer& transfer, std::uint32_t inner) {
   }
   if (bytes == 0) return;
   const base::Rank from = program_.Peer(rank_, peer);
-  value.events.push_back(BeginEvent(inner));
-  value.pending.push_back(communicators_.messages().Receive(value.tensor, from.value()));
+  Pending pending = communicators_.messages().Receive(value.tensor, from.value());
+  if (options_.recorder != nullptr) options_.recorder->WatchTransfer(position_, at, pending);
+  value.pending.push_back(std::move(pending));
 }
 
-void Executor::Send(const plan::Transfer& transfer, std::uint32_t inner) {
+void Executor::Send(std::uint32_t at) {
+  const plan::Transfer& transfer = role_.transfers[at];
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
   if (bytes == 0) return;
@@ -59,8 +60,9 @@ void Executor::Send(const plan::Transfer& transfer, std::uint32_t inner) {
   ISTHMUS_CHECK(static_cast<std::int64_t>(rows.nbytes()) == bytes,
                 "rank {} sends {} bytes, the program says {}", rank_.value(), rows.nbytes(), bytes);
   const base::Rank to = program_.Peer(rank_, peer);
-  const std::size_t event = BeginEvent(inner);
-  sends_.emplace_back(communicators_.messages().Send(rows, to.value()), event);
+  Pending pending = communicators_.messages().Send(rows, to.value());
+  if (options_.recorder != nullptr) options_.recorder->WatchTransfer(position_, at, pending);
+  sends_.push_back(std::move(pending));
 }
 
 const BoundaryTransform& Executor::EdgeFrom(std::uint16_t module) const {

@@ -1,7 +1,6 @@
 #include "backend/torch/execute/executor.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -10,15 +9,6 @@
 #include "plan/program/print.h"
 
 namespace isthmus::backend {
-namespace {
-
-/// One clock for all ranks of a host.
-std::int64_t SteadyTimePs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
-}
-
-}  // namespace
 
 Executor::Executor(const plan::Program& program, base::Rank rank, Communicators& communicators,
                    BatchSource& data, Options options)
@@ -27,7 +17,7 @@ Executor::Executor(const plan::Program& program, base::Rank rank, Communicators&
       role_(program.role(rank)),
       communicators_(communicators),
       options_(std::move(options)),
-      values_(role_, [this](std::size_t event) { EndEvent(event); }),
+      values_(role_),
       scaler_(options_.training.loss_scaling) {
   Check();
   MakeChunks();
@@ -114,7 +104,6 @@ bool Executor::has_fp16() const {
 StepResult Executor::RunStep(std::int64_t step) {
   sums_ = {.step = step, .loss_scale = has_fp16() ? scaler_.scale() : 1.0, .loss = {}, .tokens = 0};
   scalars_ = {};
-  events_.clear();
   try {
     for (position_ = 0; position_ < role_.ops.size(); ++position_) {
       if (options_.before_op) options_.before_op(position_);
@@ -122,11 +111,9 @@ StepResult Executor::RunStep(std::int64_t step) {
       RunOp(position_);
     }
     values_.WaitForAll();
-    for (auto& [send, event] : sends_) {
-      send.Wait();
-      EndEvent(event);
-    }
+    for (Pending& send : sends_) send.Wait();
     sends_.clear();
+    if (options_.recorder != nullptr) options_.recorder->EndStep();
     if (options_.before_op) options_.before_op(position_);
     return EndStep();
   } catch (const base::IoError& error) {
@@ -140,13 +127,15 @@ StepResult Executor::RunStep(std::int64_t step) {
 void Executor::RunOp(std::uint32_t index) {
   const plan::Op& op = role_.ops[index];
   values_.Wait(op);
-  const std::size_t event = BeginEvent(0);
+  if (options_.recorder != nullptr) options_.recorder->Begin(index);
   Dispatch(op);
-  // A P2P op is its posting.
-  if (op.kind != plan::OpKind::kP2P) EndEvent(event);
-  const auto produced = role_.produced_by(op);
-  if (op.kind == plan::OpKind::kCollective && !values_.At(produced.front()).pending.empty()) {
-    values_.At(produced.front()).events.push_back(event);
+  if (options_.recorder != nullptr) {
+    if (op.kind == plan::OpKind::kCollective) {
+      for (Pending& pending : values_.At(role_.produced_by(op).front()).pending) {
+        options_.recorder->Watch(index, pending);
+      }
+    }
+    options_.recorder->End(index);
   }
   values_.CountProduced(op);
   std::int64_t held = values_.held_bytes();
@@ -154,19 +143,6 @@ void Executor::RunOp(std::uint32_t index) {
   peak_bytes_ = std::max(peak_bytes_, held);
   values_.ReleaseAfter(index);
 }
-
-std::size_t Executor::BeginEvent(std::uint32_t inner) {
-  const std::int64_t now = SteadyTimePs();
-  events_.push_back({.rank_class = static_cast<std::uint32_t>(rank_.value()),
-                     .op = position_,
-                     .inner = inner,
-                     .issue_ps = now,
-                     .start_ps = now,
-                     .end_ps = now});
-  return events_.size() - 1;
-}
-
-void Executor::EndEvent(std::size_t event) { events_[event].end_ps = SteadyTimePs(); }
 
 void Executor::Dispatch(const plan::Op& op) {
   switch (op.kind) {

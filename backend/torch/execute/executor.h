@@ -17,9 +17,9 @@
 #include "backend/torch/execute/value_table.h"
 #include "backend/torch/optimizer/loss_scaler.h"
 #include "backend/torch/optimizer/module_parameters.h"
+#include "backend/torch/record/step_recorder.h"
 #include "backend/torch/training_options.h"
 #include "plan/program/program.h"
-#include "traces/trace.h"
 
 namespace isthmus::backend {
 
@@ -48,6 +48,7 @@ class Executor {
     /// Called before each op with its index in the role's list, and with the number of ops behind
     /// the last one.
     std::function<void(std::uint32_t op)> before_op = {};
+    StepRecorder* recorder = nullptr;  // told when ops run; null: nobody is
   };
 
   /// Throws base::Error for a program that real ranks can't run: several steps, a module without a
@@ -72,23 +73,17 @@ class Executor {
   /// Most that weights, gradients, optimizer state and the tensors of values took so far; what
   /// autograd saves inside a block is not in it.
   std::int64_t peak_bytes() const { return peak_bytes_; }
-  /// Of the last step, by the host's steady clock: when ops were issued and were over. Gloo tells
-  /// that communication is over only to whoever waits, so such an end is when the host first needed
-  /// the result (of a send: the end of the step) or later.
-  const std::vector<traces::Event>& events() const { return events_; }
 
  private:
   void Check() const;
   void MakeChunks();
   void RunOp(std::uint32_t index);
   void Dispatch(const plan::Op& op);
-  std::size_t BeginEvent(std::uint32_t inner);
-  void EndEvent(std::size_t event);
   void Copy(const plan::Op& op);
   // exchange.cc
   void Exchange(const plan::Op& op);
-  void Receive(const plan::Transfer& transfer, std::uint32_t inner);
-  void Send(const plan::Transfer& transfer, std::uint32_t inner);
+  void Receive(std::uint32_t transfer);
+  void Send(std::uint32_t transfer);
   at::Tensor EmptyFor(const plan::Storage& storage, std::int64_t bytes) const;
   const BoundaryTransform& EdgeFrom(std::uint16_t module) const;
   // collective.cc
@@ -117,8 +112,7 @@ class Executor {
   std::vector<BoundaryTransform> boundaries_;  // by edge
   ValueTable values_;
   std::unique_ptr<Compute> compute_;
-  std::vector<std::pair<Pending, std::size_t>> sends_;  // with their events
-  std::vector<traces::Event> events_;
+  std::vector<Pending> sends_;
   LossScaler scaler_;
   std::int64_t num_updates_ = 0;
   std::int64_t peak_bytes_ = 0;

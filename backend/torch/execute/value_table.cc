@@ -2,9 +2,8 @@
 
 namespace isthmus::backend {
 
-ValueTable::ValueTable(const plan::Role& role, std::function<void(std::size_t event)> on_over)
+ValueTable::ValueTable(const plan::Role& role)
     : role_(role),
-      on_over_(std::move(on_over)),
       held_(role.storages.size()),
       bytes_(role.storages.size(), 0),
       last_used_by_(role.ops.size()) {
@@ -25,8 +24,6 @@ ValueTable::ValueTable(const plan::Role& role, std::function<void(std::size_t ev
 void ValueTable::Finish(HeldValue& value) {
   for (Pending& pending : value.pending) pending.Wait();
   value.pending.clear();
-  for (const std::size_t event : value.events) on_over_(event);
-  value.events.clear();
   if (value.finish) std::exchange(value.finish, nullptr)(value);
 }
 

@@ -32,7 +32,6 @@ struct HeldValue {
   plan::WorldScalar scalar = plan::WorldScalar::kTokens;
   std::vector<Pending> pending;            // to be waited for before anything is read
   std::function<void(HeldValue&)> finish;  // then run once
-  std::vector<std::size_t> events;         // that are over then
 };
 
 /// The values of one rank's program. Versions of a storage share its place, as they share memory.
@@ -41,8 +40,7 @@ struct HeldValue {
 /// last user. Belongs to one rank's thread. Lifetime: the role outlives it.
 class ValueTable {
  public:
-  /// `on_over` is called with each of a value's events when it was waited for.
-  ValueTable(const plan::Role& role, std::function<void(std::size_t event)> on_over);
+  explicit ValueTable(const plan::Role& role);
 
   HeldValue& At(plan::ValueId value) { return held_[role_.values[value].storage]; }
   const plan::Storage& StorageOf(plan::ValueId value) const {
@@ -64,7 +62,6 @@ class ValueTable {
   void Count(plan::StorageId storage);
 
   const plan::Role& role_;
-  std::function<void(std::size_t)> on_over_;
   std::vector<HeldValue> held_;                             // by StorageId
   std::vector<std::int64_t> bytes_;                         // by StorageId, as counted
   std::vector<std::vector<plan::StorageId>> last_used_by_;  // by op

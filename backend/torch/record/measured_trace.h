@@ -6,6 +6,7 @@
 
 #include "backend/record/program_record.h"
 #include "backend/torch/comm/communicator.h"
+#include "backend/torch/device/device.h"
 #include "plan/program/program.h"
 #include "traces/trace.h"
 
@@ -13,15 +14,16 @@ namespace isthmus::backend {
 
 /// What one rank recorded of a run.
 struct RecordedSteps {
-  struct Step {
-    std::vector<traces::Event> events;
-    std::int64_t duration_ps = 0;
-  };
-  std::vector<Step> steps;
-  std::int32_t node = 0;  // equal on ranks of one host
+  std::vector<std::vector<traces::Event>> steps;  // by step: StepRecorder::steps()
+  std::vector<std::int64_t> durations_ps;         // by step, of this rank
+  std::int32_t node = 0;                          // equal on ranks of one host
   std::int64_t num_warmup_steps = 0;
   std::int64_t peak_bytes = 0;
 };
+
+/// Sets the clocks of ranks on rank 0's host to one time 0, those of other hosts to a near one, and
+/// numbers the hosts in the order of their first rank; returns this rank's. All ranks call it.
+std::int32_t AgreeOnClock(Device& device, Communicator& control);
 
 /// Writes the step whose duration on rank 0 is the median after the warm-up, as all ranks recorded
 /// it, from rank 0. All ranks call it. A send is over when its receive is: the sender can't tell.

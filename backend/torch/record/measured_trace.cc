@@ -1,10 +1,13 @@
-#include "backend/torch/execute/measured_trace.h"
+#include "backend/torch/record/measured_trace.h"
 
 #include <torch/version.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "traces/clock_skew.h"
 #include "traces/meetings.h"
 #include "traces/recorder.h"
@@ -24,12 +27,20 @@ std::int64_t Warmup(const RecordedSteps& recorded) {
 std::size_t MedianStep(const RecordedSteps& recorded) {
   std::vector<std::pair<std::int64_t, std::size_t>> steps;
   for (auto at = static_cast<std::size_t>(Warmup(recorded)); at < recorded.steps.size(); ++at) {
-    steps.emplace_back(recorded.steps[at].duration_ps, at);
+    steps.emplace_back(recorded.durations_ps[at], at);
   }
   ISTHMUS_CHECK(!steps.empty(), "no step was recorded");
   const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
   std::nth_element(steps.begin(), middle, steps.end());
   return middle->second;
+}
+
+// Differs between hosts, and between boots of one.
+std::int64_t HostNumber() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  return static_cast<std::int64_t>(base::HashBuilder().Add(text).digest());
 }
 
 at::Tensor GatherAll(const at::Tensor& part, Communicator& control) {
@@ -90,9 +101,7 @@ void Normalise(traces::Trace& trace) {
 }
 
 void AddMeasurement(const RecordedSteps& recorded, std::size_t step, traces::Header& header) {
-  for (const RecordedSteps::Step& each : recorded.steps) {
-    header.measurement.step_times_ps.push_back(each.duration_ps);
-  }
+  header.measurement.step_times_ps = recorded.durations_ps;
   header.measurement.num_warmup_steps = static_cast<std::int32_t>(Warmup(recorded));
   header.measurement.recorded_step = static_cast<std::int32_t>(step);
   header.measurement.software["torch"] = TORCH_VERSION;
@@ -100,13 +109,32 @@ void AddMeasurement(const RecordedSteps& recorded, std::size_t step, traces::Hea
 
 }  // namespace
 
+std::int32_t AgreeOnClock(Device& device, Communicator& control) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  at::Tensor mine = at::zeros({2}, at::kLong);
+  mine[0] = HostNumber();
+  mine[1] = std::int64_t{std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
+  const at::Tensor all = GatherAll(mine, control);
+  std::vector<std::int64_t> hosts;
+  std::int32_t node = 0;
+  for (std::int64_t rank = 0; rank < control.size(); ++rank) {
+    const std::int64_t host = all[rank][0].item<std::int64_t>();
+    auto found = std::find(hosts.begin(), hosts.end(), host);
+    if (found == hosts.end()) found = hosts.insert(hosts.end(), host);
+    if (rank == control.index()) node = static_cast<std::int32_t>(found - hosts.begin());
+  }
+  // The steady clocks of two hosts have nothing to do with each other.
+  device.SetClock(all[node == 0 ? 0 : control.index()][1].item<std::int64_t>());
+  return node;
+}
+
 void WriteMeasuredTrace(const plan::Program& program, const RecordedSteps& recorded,
                         const RunFacts& facts, const std::string& path, Communicator& control) {
   at::Tensor chosen = at::zeros({1}, at::kLong);
   if (control.index() == 0) chosen.fill_(static_cast<std::int64_t>(MedianStep(recorded)));
   control.AllReduce(chosen).Wait();
   const auto step = static_cast<std::size_t>(chosen.item<std::int64_t>());
-  const std::vector<traces::Event>& events = recorded.steps[step].events;
+  const std::vector<traces::Event>& events = recorded.steps[step];
   at::Tensor mine = at::zeros({kFacts}, at::kLong);
   mine[0] = static_cast<std::int64_t>(events.size());
   mine[1] = std::int64_t{recorded.node};

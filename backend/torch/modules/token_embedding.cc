@@ -18,15 +18,19 @@ at::Tensor OnRank(const ModuleRank& rank, const at::Tensor& whole, const at::Ten
   return whole.to(rank.device).index_select(1, positions).flatten();
 }
 
+/// Every sample has as many rows, which text-only samples don't use.
 Inserted Find(const ModuleRank& rank, const at::Tensor& placeholder, const at::Tensor& positions,
               const at::Tensor& boundary) {
-  const at::Tensor numbers = placeholder.flatten().cumsum(0, at::kLong).sub_(1);
-  const std::int64_t found = placeholder.sum().item<std::int64_t>();
   const std::int64_t rows = boundary.defined() ? boundary.size(0) : 0;
-  ISTHMUS_CHECK(found == rows, "{} placeholders for {} rows of a boundary tensor", found, rows);
+  const std::int64_t samples = placeholder.size(0);
+  const std::int64_t per_sample = rows / samples;
+  const at::Tensor found = placeholder.sum(1);
+  ISTHMUS_CHECK(found.eq(0).logical_or(found.eq(per_sample)).all().item<bool>(),
+                "placeholders that are not {} rows a sample", per_sample);
+  const at::Tensor first = at::arange(samples, at::kLong).mul_(per_sample).sub_(1).unsqueeze(1);
+  const at::Tensor numbers = placeholder.cumsum(1, at::kLong) + first.to(placeholder.device());
   const at::Tensor targets = OnRank(rank, placeholder, positions).nonzero().flatten();
-  const at::Tensor all = OnRank(rank, numbers.view(placeholder.sizes()), positions);
-  return {targets, all.index_select(0, targets)};
+  return {targets, OnRank(rank, numbers, positions).index_select(0, targets)};
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const Sear
     resolution.derived.insert("profile");
     if (spec.cluster.ranks_share == topology::RanksShare::kCores &&
         !FindShipped(FileKind::kGpu, spec.profile, search)) {
+      if (resolution.purpose == Purpose::kExecute) return {};
       resolution.Complain("profile",
                           fmt::format("is missing: what the machine behind cluster {} can do has "
                                       "to be measured there",

@@ -30,8 +30,8 @@ std::int64_t SteadyNow() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// Throws unless GPU `index` is there and usable.
-void CheckGpuIsThere(int index) {
+/// GPUs of this machine. Throws where there are none, or CUDA can't use them.
+int CountGpus() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver || count == 0) {
@@ -39,27 +39,23 @@ void CheckGpuIsThere(int index) {
                                     cudaGetErrorString(code)));
   }
   CheckCuda(code, "cudaGetDeviceCount");
-  if (index >= count) {
-    throw base::IoError(
-        fmt::format("error: no device: GPU {} was asked for, this machine has {}", index, count));
-  }
+  return count;
 }
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int index, GpuCommunication communication, std::chrono::milliseconds timeout,
+  CudaDevice(const GpuRequest& request, int num_gpus, std::chrono::milliseconds timeout,
              std::unique_ptr<BackendFactory> gloo)
-      : index_(static_cast<c10::DeviceIndex>(index)) {
-    CheckGpuIsThere(index);
-    CheckCuda(cudaSetDevice(index), "cudaSetDevice");
+      : index_(static_cast<c10::DeviceIndex>(request.local_rank % num_gpus)),
+        is_nccl_(request.local_world_size <= num_gpus) {
+    CheckCuda(cudaSetDevice(index_), "cudaSetDevice");
     c10::cuda::set_device(index_);
     copies_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
-    if (communication == GpuCommunication::kNccl) {
-      factory_ = std::make_unique<NcclFactory>(index, timeout);
+    if (is_nccl_) {
+      factory_ = std::make_unique<NcclFactory>(index_, timeout);
     } else {
       factory_ = std::make_unique<StagedGlooFactory>(std::move(gloo));
     }
-    is_nccl_ = communication == GpuCommunication::kNccl;
     zero_ns_ = SteadyNow();
     RestartClock();
   }
@@ -190,9 +186,9 @@ class CudaDevice final : public Device {
   }
 
   c10::DeviceIndex index_;
+  bool is_nccl_;
   std::optional<c10::cuda::CUDAStream> copies_;
   std::unique_ptr<BackendFactory> factory_;
-  bool is_nccl_ = false;
   std::vector<c10::cuda::CUDAStream> watchers_;  // by lane
   std::int64_t zero_ns_ = 0;
   std::optional<at::cuda::CUDAEvent> base_event_;
@@ -205,7 +201,8 @@ class CudaDevice final : public Device {
 }  // namespace isthmus::backend
 
 extern "C" __attribute__((visibility("default"))) isthmus::backend::Device* isthmus_make_gpu_device(
-    int index, isthmus::backend::GpuCommunication communication, std::chrono::milliseconds timeout,
+    const isthmus::backend::GpuRequest& request, std::chrono::milliseconds timeout,
     std::unique_ptr<isthmus::backend::BackendFactory> gloo) {
-  return new isthmus::backend::CudaDevice(index, communication, timeout, std::move(gloo));
+  return new isthmus::backend::CudaDevice(request, isthmus::backend::CountGpus(), timeout,
+                                          std::move(gloo));
 }

@@ -185,10 +185,13 @@ RankOutcome RunRank(const plan::Program& program, base::Rank rank, const RankRun
   const std::unique_ptr<Device> device =
       options.device == DeviceKind::kCpu
           ? MakeCpuDevice(options.timeout)
-          : MakeGpuDevice(options.environment.local_rank, GpuCommunication::kNccl, options.timeout);
+          : MakeGpuDevice({.local_rank = options.environment.local_rank,
+                           .local_world_size = options.environment.local_world_size},
+                          options.timeout);
   Positions positions(program, rank, store);
   try {
-    Communicators communicators(program, rank, store, device->communicators());
+    GlooFactory control(options.timeout);
+    Communicators communicators(program, rank, store, device->communicators(), control);
     const std::unique_ptr<BatchSource> data = MakeData(program, options);
     std::optional<StepRecorder> recorder;
     if (!options.trace_path.empty()) recorder.emplace(program.role(rank), rank, *device);

@@ -67,8 +67,8 @@ c10::intrusive_ptr<c10d::Backend> GlooFactory::Make(const c10::intrusive_ptr<c10
 }
 
 Communicators::Communicators(const plan::Program& program, base::Rank rank,
-                             const c10::intrusive_ptr<c10d::Store>& store,
-                             BackendFactory& factory) {
+                             const c10::intrusive_ptr<c10d::Store>& store, BackendFactory& factory,
+                             BackendFactory& control) {
   std::map<GroupKey, Communicator*> made;
   const std::vector<GroupKey> groups = AllGroups(program);
   for (std::size_t number = 0; number < groups.size(); ++number) {
@@ -80,8 +80,9 @@ Communicators::Communicators(const plan::Program& program, base::Rank rank,
       const auto group_store =
           c10::make_intrusive<c10d::PrefixStore>(fmt::format("group{}", number), store);
       try {
-        backend = factory.Make(group_store, static_cast<int>(found - members.begin()),
-                               static_cast<int>(members.size()));
+        BackendFactory& maker = number == 0 ? control : factory;
+        backend = maker.Make(group_store, static_cast<int>(found - members.begin()),
+                             static_cast<int>(members.size()));
       } catch (const std::exception& error) {
         throw base::IoError(fmt::format("error: the communicator {} of {} ranks was not made: {}",
                                         name, members.size(), error.what()));

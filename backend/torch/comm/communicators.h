@@ -41,8 +41,14 @@ class GlooFactory final : public BackendFactory {
 /// must outlive the construction. Belongs to one rank's thread.
 class Communicators {
  public:
+  /// `control` makes the communicator of that name, which carries tensors of the host.
   Communicators(const plan::Program& program, base::Rank rank,
-                const c10::intrusive_ptr<c10d::Store>& store, BackendFactory& factory);
+                const c10::intrusive_ptr<c10d::Store>& store, BackendFactory& factory,
+                BackendFactory& control);
+  /// The same for ranks on CPUs.
+  Communicators(const plan::Program& program, base::Rank rank,
+                const c10::intrusive_ptr<c10d::Store>& store, BackendFactory& factory)
+      : Communicators(program, rank, store, factory, factory) {}
 
   /// For collectives on `group` of the rank's role.
   Communicator& Of(std::uint32_t group) { return *collectives_[group]; }
@@ -51,7 +57,8 @@ class Communicators {
   Communicator& Inside(std::uint16_t module, plan::AxisSet axis);
   /// All ranks, for messages: members in rank order.
   Communicator& messages() { return *messages_; }
-  /// All ranks, for what is not part of the program: start-up, gathering of traces. Not recorded.
+  /// All ranks, for what is not part of the program: losses, checkpoints, traces. Tensors are on
+  /// the host, whatever the device of the run. Not recorded.
   Communicator& control() { return *control_; }
 
   void RecordCalls(std::vector<CommCall>* log);

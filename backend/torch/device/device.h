@@ -83,13 +83,17 @@ class Device {
 /// Ranks on the CPU: everything runs in the caller's thread, over Gloo.
 std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout);
 
-/// How ranks on GPUs talk: NCCL, or Gloo staged through the host where several share one GPU.
-enum class GpuCommunication : std::uint8_t { kNccl, kGloo };
+/// Which of a machine's ranks asks for a GPU. Ranks are dealt to GPUs in turns; with no more ranks
+/// than GPUs they talk over NCCL, else over Gloo staged through the host, since NCCL refuses two
+/// ranks on one GPU.
+struct GpuRequest {
+  int local_rank = 0;
+  int local_world_size = 1;
+};
 
-/// A rank on GPU `index` of this machine, from the shared library isthmus_cuda, which is loaded at
-/// the first call. Throws base::IoError when the library or what it needs isn't there, or there is
-/// no such GPU: the message says which.
-std::unique_ptr<Device> MakeGpuDevice(int index, GpuCommunication communication,
-                                      std::chrono::milliseconds timeout);
+/// A rank on a GPU of this machine, from the shared library isthmus_cuda, which is loaded at the
+/// first call. Throws base::IoError when the library or what it needs isn't there, or there is no
+/// GPU: the message says which.
+std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request, std::chrono::milliseconds timeout);
 
 }  // namespace isthmus::backend

@@ -39,11 +39,10 @@ MakeGpuDeviceFunction* LoadGpuLibrary() {
 
 }  // namespace
 
-std::unique_ptr<Device> MakeGpuDevice(int index, GpuCommunication communication,
+std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request,
                                       std::chrono::milliseconds timeout) {
   static MakeGpuDeviceFunction* const make = LoadGpuLibrary();
-  return std::unique_ptr<Device>(
-      make(index, communication, timeout, std::make_unique<GlooFactory>(timeout)));
+  return std::unique_ptr<Device>(make(request, timeout, std::make_unique<GlooFactory>(timeout)));
 }
 
 }  // namespace isthmus::backend

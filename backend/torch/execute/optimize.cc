@@ -66,7 +66,6 @@ StepResult Executor::EndStep() {
   at::Tensor totals = at::zeros({2}, at::kDouble);
   totals[0] = static_cast<double>(sums_.tokens);
   if (sums_.loss.defined()) totals[1] = sums_.loss.to(at::kCPU);
-  totals = totals.to(options_.device);
   communicators_.control().AllReduce(totals).Wait();
   const double tokens = std::max(totals[0].item<double>(), 1.0);
   StepResult result;

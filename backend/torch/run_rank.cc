@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/torch/checkpoint/checkpoint.h"
+#include "backend/torch/checkpoint/training_checkpoint.h"
 #include "backend/torch/data/sample_batches.h"
 #include "backend/torch/device/device.h"
 #include "backend/torch/execute/executor.h"
@@ -48,66 +48,6 @@ std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRu
       program, MakeTask(task, ShapeOfSamples(program), {.seed = options.training.seed}));
 }
 
-/// All that a rank owns of a training: views, so that a checkpoint is read in place.
-std::vector<StoredPart> OwnedParts(Executor& executor) {
-  std::vector<StoredPart> parts;
-  for (const std::uint16_t module : executor.modules()) {
-    ModuleParameters& parameters = executor.ParametersOf(module);
-    for (std::size_t at = 0; at < parameters.buckets().size(); ++at) {
-      const Bucket& bucket = parameters.buckets()[at];
-      const Adam& state = parameters.states()[at];
-      const at::Tensor master = state.master().defined() ? state.master() : bucket.owned_weights();
-      for (std::size_t index = 0; index < bucket.parameters().size(); ++index) {
-        const at::Tensor weight = bucket.OwnedPart(master, index);
-        if (weight.numel() == 0) continue;
-        const std::int64_t begin = bucket.OwnedPartBegin(index);
-        parts.push_back(
-            {.parameter = bucket.parameters()[index],
-             .begin = begin,
-             .end = begin + weight.numel(),
-             .states = {
-                 {StateKind::kWeight, weight},
-                 {StateKind::kFirstMoment, bucket.OwnedPart(state.first_moment(), index)},
-                 {StateKind::kSecondMoment, bucket.OwnedPart(state.second_moment(), index)}}});
-      }
-    }
-    for (const Parameter* frozen : parameters.frozen()) {
-      parts.push_back({.parameter = frozen,
-                       .begin = 0,
-                       .end = frozen->num_elements(),
-                       .states = {{StateKind::kWeight, frozen->weight.flatten()}}});
-    }
-  }
-  return parts;
-}
-
-CheckpointFacts FactsNow(const plan::Program& program, const RankRunOptions& options,
-                         Executor& executor, std::int64_t step) {
-  return {.step = step,
-          .updates = executor.num_updates(),
-          .seed = options.training.seed,
-          .loss_scale = executor.loss_scaler().scale(),
-          .steps_without_overflow = executor.loss_scaler().num_good_steps(),
-          .model = HashOfModel(program),
-          .scenario_hash = options.facts.scenario_hash};
-}
-
-/// Returns the number of steps that were done before.
-std::int64_t Resume(const plan::Program& program, const RankRunOptions& options, Executor& executor,
-                    Communicators& communicators) {
-  if (options.resume_folder.empty()) return 0;
-  const CheckpointFacts facts =
-      ReadCheckpoint(options.resume_folder, FactsNow(program, options, executor, 0),
-                     OwnedParts(executor), communicators.control());
-  for (const std::uint16_t module : executor.modules()) {
-    executor.ParametersOf(module).WriteMasters();
-  }
-  executor.GatherParameters();
-  executor.set_num_updates(facts.updates);
-  executor.loss_scaler().Restore(facts.loss_scale, facts.steps_without_overflow);
-  return facts.step;
-}
-
 double MedianStep(const std::vector<StepProgress>& steps, std::int64_t num_warmup_steps) {
   const auto size = static_cast<std::int64_t>(steps.size());
   std::vector<double> times;
@@ -143,7 +83,11 @@ RunFacts FactsOfTrace(const RankRunOptions& options, const Device& device) {
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
                   Executor& executor, Communicators& communicators, Device& device,
                   const StepRecorder* recorder) {
-  const std::int64_t first = Resume(program, options, executor, communicators);
+  const TrainingIdentity identity{program, options.training.seed, options.facts.scenario_hash};
+  const std::int64_t first =
+      options.resume_folder.empty()
+          ? 0
+          : ResumeTraining(options.resume_folder, identity, executor, communicators);
   RankOutcome outcome;
   RecordedSteps recorded{.steps = {}, .num_warmup_steps = options.num_warmup_steps};
   if (recorder != nullptr) recorded.node = AgreeOnClock(device, communicators.control());
@@ -160,10 +104,8 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
     if (options.on_step) options.on_step(progress);
   }
   if (!options.checkpoint_folder.empty()) {
-    executor.GatherParameters();
-    WriteCheckpoint(options.checkpoint_folder,
-                    FactsNow(program, options, executor, first + options.num_steps),
-                    OwnedParts(executor), communicators.control());
+    SaveTraining(options.checkpoint_folder, identity, first + options.num_steps, executor,
+                 communicators);
   }
   if (recorder != nullptr) {
     recorded.steps = recorder->steps();

@@ -207,7 +207,8 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn
     std::vector<ValueId> produced;
     output.reset();
     if (!block.block.head) {
-      const bool leaves = index + 1 == blocks.size() && module_.kind != ModuleKind::kDecoder;
+      const bool leaves =
+          index + 1 == blocks.size() && at_.ends_module && module_.kind != ModuleKind::kDecoder;
       const SizeId size =
           writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
                            Span(block.block, block.first_layer)),

@@ -16,6 +16,7 @@ namespace isthmus::plan {
 struct StageOnRank {
   int module = 0;  // index into Job::modules
   int stage = 0;
+  bool ends_module = true;               // the last stage
   std::vector<const StagePlan*> chunks;  // virtual stages of the rank, first layers first
   BlockShape shape;                   // tokens, tp, cp, span, projector of a microbatch (or window)
   int num_microbatches = 1;           // of this module: 1 for a colocated encoder

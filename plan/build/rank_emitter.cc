@@ -34,6 +34,7 @@ void RankEmitter::AddStations(base::Rank rank) {
     }
     const StageOnRank at{.module = module,
                          .stage = stage,
+                         .ends_module = stage + 1 == num_stages,
                          .chunks = std::move(chunks),
                          .shape = shape,
                          .num_microbatches = num_microbatches,

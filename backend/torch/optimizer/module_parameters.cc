@@ -202,11 +202,4 @@ void ModuleParameters::MoveToDevice() {
   on_host_.clear();
 }
 
-void ModuleParameters::WriteMasters() {
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    const at::Tensor& master = states_[bucket].master();
-    if (master.defined()) buckets_[bucket].owned_weights().copy_(master);
-  }
-}
-
 }  // namespace isthmus::backend

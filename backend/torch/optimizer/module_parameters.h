@@ -55,8 +55,6 @@ class ModuleParameters {
   /// Moves all weights to host memory and frees the device's, or back.
   void MoveToHost();
   void MoveToDevice();
-  /// Masters were set from outside: owned weights follow.
-  void WriteMasters();
 
  private:
   bool counts(const Parameter& parameter) const;

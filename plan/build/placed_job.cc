@@ -97,6 +97,8 @@ StageRequest RequestStage(const Job& job, int module_index, const PlacedModule& 
   }
   const std::int64_t dp = std::int64_t{placed.grid.size(kDp)} * placed.grid.size(Axis::kCp);
   const bool overlaps = job.optimizer.overlap_grad_reduce || job.optimizer.overlap_param_gather;
+  request.shares_embedding =
+      overlaps && dp > 1 && module.transformer.tied_embeddings && placed.grid.size(Axis::kPp) > 1;
   // Chunks behind the first are gathered and reduced beside compute anyway: one bucket, as Megatron
   // has it.
   if (overlaps && dp > 1 && stage < placed.grid.size(Axis::kPp)) {

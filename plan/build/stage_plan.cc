@@ -74,12 +74,17 @@ void Merge(Block& into, const Block& unit) {
 }
 
 /// Deals trained units to buckets from the back, as gradients become ready.
-std::vector<Bucket> FillBuckets(std::vector<Unit>& units, std::int64_t threshold) {
+std::vector<Bucket> FillBuckets(std::vector<Unit>& units, const StageRequest& request) {
+  const std::int64_t threshold = request.bucket_parameters;
+  const auto is_shared = [&](const Unit& unit) {
+    return request.shares_embedding && (unit.block.stem || unit.block.head);
+  };
   std::vector<std::vector<Unit*>> from_back;
   std::int64_t filled = 0;
   for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
     if (!unit->trained) continue;
-    if (from_back.empty() || (threshold > 0 && filled >= threshold)) {
+    if (from_back.empty() || (threshold > 0 && filled >= threshold) || is_shared(*unit) ||
+        is_shared(*from_back.back().back())) {
       from_back.emplace_back();
       filled = 0;
     }
@@ -179,7 +184,7 @@ class Cutter {
 StagePlan PlanStage(const StageRequest& request) {
   std::vector<Unit> units = UnitsOf(request);
   StagePlan plan{.first_layer = request.first_layer, .whole = request.block};
-  plan.buckets = FillBuckets(units, request.bucket_parameters);
+  plan.buckets = FillBuckets(units, request);
   for (const Unit& unit : units) {
     (unit.trained ? plan.trained_parameters : plan.frozen_parameters) += unit.parameters;
     if (unit.trained) plan.replicated_parameters += unit.replicated;

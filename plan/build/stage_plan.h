@@ -57,6 +57,9 @@ struct StageRequest {
   int block_layers = 0;
   bool head_apart = false;             // the head's backward is a block of its own
   std::int64_t bucket_parameters = 0;  // 0: everything in one bucket
+  /// Stem and head share tied embeddings with another stage: they get buckets of their own, which
+  /// wait for that stage's gradients while the others are reduced, as Megatron has it.
+  bool shares_embedding = false;
 };
 
 StagePlan PlanStage(const StageRequest& request);

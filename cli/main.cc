@@ -13,12 +13,10 @@
 #include "base/text.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 
 namespace isthmus::cli {
 namespace {
-
-constexpr int kUserError = 2;
-constexpr int kWorldFailure = 3;
 
 void AddOutput(CLI::App& verb, Output& output) {
   verb.add_flag("--json", output.json, "One JSON object on standard output, nothing else there");

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/build_info.h"
+#include "cli/exit_code.h"
 #include "cli/measure_rank.h"
 #include "cli/output.h"
 #include "cli/run_options.h"
@@ -23,9 +24,6 @@
 
 namespace isthmus::cli {
 namespace {
-
-constexpr int kUserError = 2;
-constexpr int kWorldFailure = 3;
 
 backend::LearningRate::Decay ToDecay(scenarios::LearningRateSchedule schedule) {
   switch (schedule) {

@@ -9,6 +9,7 @@
 #include "backend/launch/launcher.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/output.h"
 #include "cli/rank_program.h"
 #include "traces/trace_file.h"
@@ -70,7 +71,6 @@ class RankOutput {
     text += fmt::format("\n  ended with it: {} other rank{}", outcome.ended.size(),
                         outcome.ended.size() == 1 ? "" : "s");
   }
-  constexpr int kUserError = 2;
   if (failure.signal == 0 && failure.exit_code == kUserError) throw base::Error(text);
   throw base::IoError(text);
 }

@@ -14,7 +14,7 @@ ALLOWED = {
     "topology": ["base"],
     "traces": ["base"],
     "profiles": ["base"],
-    "plan": ["base", "topology"],
+    "plan": ["base", "topology", "traces"],
     "sim": ["base", "plan", "profiles", "topology", "traces"],
     "backend": ["base", "plan", "topology", "traces"],
     "scenarios": ["base", "plan", "profiles", "topology"],

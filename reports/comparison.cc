@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "reports/analysis.h"
 #include "reports/internal/critical_path.h"
 #include "reports/internal/joined_events.h"
@@ -43,13 +44,12 @@ std::optional<StepStatistics> StatisticsOf(const traces::Measurement& measuremen
       measurement.step_times_ps.begin() + static_cast<std::ptrdiff_t>(warmup),
       measurement.step_times_ps.end());
   std::sort(times.begin(), times.end());
-  const std::size_t middle = times.size() / 2;
   StepStatistics steps;
   steps.num_steps = static_cast<std::int64_t>(times.size());
   steps.num_warmup_steps = static_cast<std::int64_t>(warmup);
-  steps.median_s = times.size() % 2 == 1
-                       ? Seconds(times[middle])
-                       : (Seconds(times[middle - 1]) + Seconds(times[middle])) / 2;
+  std::vector<double> seconds;
+  for (const std::int64_t time_ps : times) seconds.push_back(Seconds(time_ps));
+  steps.median_s = base::Median(seconds);
   steps.shortest_s = Seconds(times.front());
   steps.longest_s = Seconds(times.back());
   constexpr double kLow = 0.1;

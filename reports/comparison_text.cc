@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "reports/internal/paint.h"
+#include "reports/internal/page.h"
 #include "reports/internal/words.h"
 #include "reports/table.h"
 #include "reports/text.h"
@@ -29,13 +29,10 @@ std::string InSeconds(std::int64_t time_ps) {
   return InSeconds(static_cast<double>(time_ps) * kPicosecond);
 }
 
-class ComparisonReport {
+class ComparisonReport : private Page {
  public:
   ComparisonReport(const Comparison& comparison, const TextOptions& options)
-      : comparison_(comparison),
-        verbose_(options.verbose),
-        paint_(options.color),
-        width_(static_cast<std::size_t>(std::max(options.width, 60))) {}
+      : Page(options), comparison_(comparison) {}
 
   std::string Render() {
     Heading();
@@ -54,12 +51,6 @@ class ComparisonReport {
   }
 
  private:
-  void Line(const std::string& line) { text_ += line + '\n'; }
-  void Title(const std::string& title, const std::string& remark = {}) {
-    Line("");
-    Line(paint_(Hue::kStrong, title) + (remark.empty() ? "" : paint_(Hue::kFaint, "  " + remark)));
-  }
-
   std::string ErrorText(const TwinTime& time) const {
     const std::optional<double> error = time.error();
     if (!error) return "";
@@ -146,7 +137,7 @@ class ComparisonReport {
                 {"measured", Align::kRight},
                 {"error", Align::kRight},
                 {"median |error|", Align::kRight}});
-    const std::size_t shown = verbose_ ? compared.size() : std::min(compared.size(), kShownRows);
+    const std::size_t shown = Shown(compared.size(), kShownRows);
     for (std::size_t index = 0; index < shown; ++index) {
       const ComparedRow& row = compared[index];
       rows.AddRow({row.key, base::FormatCount(row.num_events), InSeconds(row.time.predicted_s),
@@ -155,11 +146,6 @@ class ComparisonReport {
     }
     text_ += rows.RenderText();
     More(compared.size() - shown);
-  }
-
-  void More(std::size_t count) {
-    if (count == 0) return;
-    Line(paint_(Hue::kFaint, fmt::format("  and {} more (--verbose shows all)", count)));
   }
 
   void WorstOps() {
@@ -195,7 +181,7 @@ class ComparisonReport {
                 {"bubble, straggler", Align::kRight},
                 {"host", Align::kRight}});
     const std::size_t count = comparison_.ranks.size();
-    const std::size_t shown = verbose_ ? count : std::min(count, kShownRows);
+    const std::size_t shown = Shown(count, kShownRows);
     for (std::size_t index = 0; index < shown; ++index) {
       const ComparedRank& rank = comparison_.ranks[index];
       const auto both = [&](std::size_t one, std::size_t other) {
@@ -223,8 +209,7 @@ class ComparisonReport {
       return;
     }
     std::string line = "  offsets taken out:";
-    const std::size_t shown =
-        verbose_ ? skew.clocks.size() : std::min(skew.clocks.size(), kShownRows);
+    const std::size_t shown = Shown(skew.clocks.size(), kShownRows);
     for (std::size_t rank = 0; rank < shown; ++rank) {
       line +=
           fmt::format(" rank {} {}{}", rank, InSeconds(skew.clocks[rank].offset_ps * kPicosecond),
@@ -266,19 +251,10 @@ class ComparisonReport {
     if (entries.empty()) return;
     Line("");
     Line(paint_(hue == Hue::kPlain ? Hue::kStrong : hue, title));
-    const std::size_t shown = verbose_ ? entries.size() : std::min(entries.size(), kShownProblems);
-    constexpr std::size_t kBullet = 4;
-    for (std::size_t index = 0; index < shown; ++index) {
-      Line("  · " + (verbose_ ? entries[index] : Shorten(entries[index], width_ - kBullet)));
-    }
-    More(entries.size() - shown);
+    Bullets(entries, kShownProblems);
   }
 
   const Comparison& comparison_;
-  bool verbose_;
-  Paint paint_;
-  std::size_t width_;
-  std::string text_;
 };
 
 }  // namespace

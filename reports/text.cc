@@ -8,14 +8,13 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "reports/internal/paint.h"
+#include "reports/internal/page.h"
 #include "reports/internal/words.h"
 #include "reports/table.h"
 
 namespace isthmus::reports {
 namespace {
 
-constexpr std::size_t kMinWidth = 60;
 constexpr std::size_t kMaxBar = 40;
 constexpr std::size_t kMemoryBar = 20;
 constexpr std::size_t kShownPathShares = 6;
@@ -27,13 +26,10 @@ std::string InSeconds(double seconds) { return base::FormatSeconds(base::Seconds
 std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{bytes}); }
 
 // Writes the sections one after the other into one text.
-class TextReport {
+class TextReport : private Page {
  public:
   TextReport(const Figures& figures, const TextOptions& options)
-      : figures_(figures),
-        verbose_(options.verbose),
-        paint_(options.color),
-        width_(std::max(kMinWidth, static_cast<std::size_t>(std::max(options.width, 0)))) {}
+      : Page(options), figures_(figures) {}
 
   std::string Render() {
     Heading();
@@ -57,11 +53,6 @@ class TextReport {
   }
 
  private:
-  void Line(const std::string& line) { text_ += line + '\n'; }
-  void Title(const std::string& title, const std::string& remark = {}) {
-    Line("");
-    Line(paint_(Hue::kStrong, title) + (remark.empty() ? "" : paint_(Hue::kFaint, "  " + remark)));
-  }
   // Characters left for a bar on a line that already has `used`.
   std::size_t BarWidth(std::size_t used) const {
     constexpr std::size_t kMinBar = 10;
@@ -317,15 +308,7 @@ class TextReport {
     if (figures_.assumptions.empty()) return;
     const std::size_t count = figures_.assumptions.size();
     Title(Counted(static_cast<std::int64_t>(count), "assumption", "assumptions"));
-    const std::size_t shown = verbose_ ? count : std::min(count, kShownAssumptions);
-    for (std::size_t index = 0; index < shown; ++index) {
-      const std::string& text = figures_.assumptions[index];
-      constexpr std::size_t kBullet = 4;
-      Line("  · " + (verbose_ ? text : Shorten(text, width_ - kBullet)));
-    }
-    if (shown < count) {
-      Line(paint_(Hue::kFaint, fmt::format("  and {} more (--verbose shows all)", count - shown)));
-    }
+    Bullets(figures_.assumptions, kShownAssumptions);
   }
 
   void Footer() {
@@ -350,10 +333,6 @@ class TextReport {
   }
 
   const Figures& figures_;
-  bool verbose_;
-  Paint paint_;
-  std::size_t width_;
-  std::string text_;
 };
 
 }  // namespace

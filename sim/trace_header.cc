@@ -6,94 +6,11 @@
 
 #include "base/hash.h"
 #include "plan/model/flops.h"
-#include "plan/program/names.h"
-#include "plan/program/print.h"
-#include "plan/program/producers.h"
+#include "plan/program/role_record.h"
 #include "sim/cost/machine_models.h"
 
 namespace isthmus::sim {
 namespace {
-
-traces::Category CategoryOf(const plan::Op& op) {
-  switch (op.purpose) {
-    case plan::Purpose::kModel:
-      return traces::Category::kCompute;
-    case plan::Purpose::kPipeline:
-      return traces::Category::kPipelineComm;
-    case plan::Purpose::kBoundary:
-      return traces::Category::kBoundaryComm;
-    case plan::Purpose::kGradientSync:
-    case plan::Purpose::kParameterGather:
-      return traces::Category::kDpComm;
-    case plan::Purpose::kScalars:
-      return traces::Category::kScalarComm;
-    case plan::Purpose::kOffload:
-      return traces::Category::kCopy;
-    case plan::Purpose::kOptimizer:
-      return traces::Category::kOptimizer;
-  }
-  return traces::Category::kCompute;
-}
-
-traces::LaneRecord DescribeLane(const plan::Lane& lane, const std::vector<std::string>& groups) {
-  switch (lane.kind) {
-    case plan::LaneKind::kCompute:
-      return {"compute", "compute"};
-    case plan::LaneKind::kCommunicator:
-      return {"communicator", groups[lane.group]};
-    case plan::LaneKind::kP2P:
-      return {"p2p", "p2p"};
-    case plan::LaneKind::kCopyToHost:
-      return {"copy_to_host", "copy to host"};
-    case plan::LaneKind::kCopyToDevice:
-      return {"copy_to_device", "copy to device"};
-  }
-  return {};
-}
-
-traces::OpRecord DescribeOp(const plan::Program& program, const Variant& variant,
-                            std::uint32_t index, const std::vector<plan::Producer>& producers) {
-  const plan::Role& role = *variant.ops;
-  const plan::Op& op = role.ops[index];
-  const plan::SizeTable& table = program.tables[variant.table];
-  traces::OpRecord record;
-  record.name = plan::Describe(program, role, op);
-  record.category = CategoryOf(op);
-  record.kind = plan::ToText(op.kind);
-  record.action = plan::ActionName(op);
-  record.module = op.module;
-  record.chunk = op.chunk;
-  record.lane = op.lane;
-  record.microbatch = op.microbatch;
-  record.step = op.step;
-  record.group = op.group == plan::kNone32 ? 0 : op.group + 1;
-  record.ends_backward = (op.flags & plan::kEndsBackward) != 0;
-  if (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer) {
-    const plan::Work& work = program.works[table.works[op.size]];
-    record.model_flops = work.model_flops.value();
-    record.hardware_flops = work.hardware_flops.value();
-    record.inner_shares = variant.work[index]->shares;
-  } else if (op.size != plan::kNone32) {
-    record.bytes = table.bytes[op.size].value();
-  }
-  for (const plan::ValueId value : role.consumed_by(op)) {
-    const plan::Producer& producer = producers[value];
-    if (producer.op == plan::kNone32) continue;
-    traces::Dependency dependency{.op = producer.op};
-    if (producer.transfer != plan::kNone32) {
-      dependency.transfer = producer.transfer - role.ops[producer.op].first_transfer + 1;
-    }
-    auto& known = record.dependencies;
-    if (std::find(known.begin(), known.end(), dependency) == known.end())
-      known.push_back(dependency);
-  }
-  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
-    const plan::Transfer& transfer = role.transfers[at];
-    record.transfers.push_back({transfer.sends, transfer.peer, variant.transfer_bytes[at]});
-    record.bytes += variant.transfer_bytes[at];
-  }
-  return record;
-}
 
 /// The pieces of the blocks of an expanded run, each distinct cost once.
 void NamePieces(const Variant& variant, traces::RoleRecord& record) {
@@ -114,16 +31,10 @@ void NamePieces(const Variant& variant, traces::RoleRecord& record) {
 
 traces::RoleRecord DescribeRole(const plan::Program& program, const Variant& variant,
                                 const SimOptions& options) {
-  const plan::Role& role = *variant.ops;
-  traces::RoleRecord record;
-  record.name = role.name;
-  for (const plan::GroupRef& group : role.groups)
-    record.groups.push_back(plan::GroupName(program, group));
-  for (const plan::Lane& lane : role.lanes)
-    record.lanes.push_back(DescribeLane(lane, record.groups));
-  const std::vector<plan::Producer> producers = plan::ProducersOf(role);
-  for (std::uint32_t index = 0; index < role.ops.size(); ++index) {
-    record.ops.push_back(DescribeOp(program, variant, index, producers));
+  traces::RoleRecord record = plan::DescribeRole(
+      program, *variant.ops, program.tables[variant.table], variant.transfer_bytes);
+  for (std::size_t op = 0; op < record.ops.size(); ++op) {
+    if (variant.work[op] != nullptr) record.ops[op].inner_shares = variant.work[op]->shares;
   }
   if (options.expansion == Expansion::kExpanded) NamePieces(variant, record);
   return record;

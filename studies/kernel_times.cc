@@ -14,22 +14,6 @@
 namespace isthmus::studies {
 namespace {
 
-const char* NameOf(plan::DType dtype) {
-  switch (dtype) {
-    case plan::DType::kFp8:
-      return "fp8";
-    case plan::DType::kBf16:
-      return "bf16";
-    case plan::DType::kFp16:
-      return "fp16";
-    case plan::DType::kFp32:
-      return "fp32";
-    case plan::DType::kFp64:
-      return "fp64";
-  }
-  return "";
-}
-
 const char* NameOf(plan::MemoryClass memory_class) {
   switch (memory_class) {
     case plan::MemoryClass::kElementwise:
@@ -61,7 +45,7 @@ Naming NamesOf(const plan::Gemm& gemm) {
   const bool is_fp8 = gemm.dtype == plan::DType::kFp8;
   const bool is_promoted = gemm.promoted_accumulation || gemm.block_scaled;
   const char* table = !is_fp8 ? "bf16" : is_promoted ? "fp8_promoted" : "fp8";
-  return {fmt::format("{} {} x {} x {}", NameOf(gemm.dtype), gemm.m, gemm.n, gemm.k),
+  return {fmt::format("{} {} x {} x {}", plan::ToText(gemm.dtype), gemm.m, gemm.n, gemm.k),
           fmt::format("gemm.{}.peak_rate", table)};
 }
 

@@ -8,99 +8,19 @@
 
 #include "base/hash.h"
 #include "plan/program/names.h"
-#include "plan/program/print.h"
-#include "plan/program/producers.h"
+#include "plan/program/role_record.h"
 
 namespace isthmus::backend {
 namespace {
 
-traces::Category CategoryOf(plan::Purpose purpose) {
-  switch (purpose) {
-    case plan::Purpose::kModel:
-      return traces::Category::kCompute;
-    case plan::Purpose::kPipeline:
-      return traces::Category::kPipelineComm;
-    case plan::Purpose::kBoundary:
-      return traces::Category::kBoundaryComm;
-    case plan::Purpose::kGradientSync:
-    case plan::Purpose::kParameterGather:
-      return traces::Category::kDpComm;
-    case plan::Purpose::kScalars:
-      return traces::Category::kScalarComm;
-    case plan::Purpose::kOffload:
-      return traces::Category::kCopy;
-    case plan::Purpose::kOptimizer:
-      return traces::Category::kOptimizer;
-  }
-  return traces::Category::kCompute;
-}
-
 /// A role with the sizes of one table.
-struct SizedRole {
-  const plan::Program& program;
-  const plan::Role& role;
-  const plan::SizeTable& table;
-  std::vector<plan::Producer> producers;
-};
-
-void AddDependencies(const SizedRole& sized, const plan::Op& op, traces::OpRecord& record) {
-  for (const plan::ValueId value : sized.role.consumed_by(op)) {
-    const plan::Producer& producer = sized.producers[value];
-    if (producer.op == plan::kNone32) continue;
-    traces::Dependency dependency{.op = producer.op};
-    if (producer.transfer != plan::kNone32) {
-      dependency.transfer = producer.transfer - sized.role.ops[producer.op].first_transfer + 1;
-    }
-    auto& known = record.dependencies;
-    if (std::find(known.begin(), known.end(), dependency) == known.end())
-      known.push_back(dependency);
+traces::RoleRecord DescribeSizedRole(const plan::Program& program, const plan::Role& role,
+                                     const plan::SizeTable& table) {
+  std::vector<std::int64_t> transfer_bytes;
+  for (const plan::Transfer& transfer : role.transfers) {
+    transfer_bytes.push_back(table.bytes[transfer.size].value());
   }
-}
-
-traces::OpRecord DescribeOp(const SizedRole& sized, const plan::Op& op) {
-  traces::OpRecord record;
-  record.name = plan::Describe(sized.program, sized.role, op);
-  record.category = CategoryOf(op.purpose);
-  record.kind = plan::ToText(op.kind);
-  record.action = plan::ActionName(op);
-  record.module = op.module;
-  record.chunk = op.chunk;
-  record.lane = op.lane;
-  record.microbatch = op.microbatch;
-  record.step = op.step;
-  record.group = op.group == plan::kNone32 ? 0 : op.group + 1;
-  record.ends_backward = (op.flags & plan::kEndsBackward) != 0;
-  if (op.kind == plan::OpKind::kCompute || op.kind == plan::OpKind::kOptimizer) {
-    const plan::Work& work = sized.program.works[sized.table.works[op.size]];
-    record.model_flops = work.model_flops.value();
-    record.hardware_flops = work.hardware_flops.value();
-  } else if (op.size != plan::kNone32) {
-    record.bytes = sized.table.bytes[op.size].value();
-  }
-  for (const plan::Transfer& transfer : sized.role.transfers_of(op)) {
-    const std::int64_t bytes = sized.table.bytes[transfer.size].value();
-    record.transfers.push_back({transfer.sends, transfer.peer, bytes});
-    record.bytes += bytes;
-  }
-  AddDependencies(sized, op, record);
-  return record;
-}
-
-traces::RoleRecord DescribeRole(const SizedRole& sized) {
-  traces::RoleRecord record;
-  record.name = sized.role.name;
-  for (const plan::GroupRef& group : sized.role.groups) {
-    record.groups.push_back(plan::GroupName(sized.program, group));
-  }
-  for (const plan::Lane& lane : sized.role.lanes) {
-    const std::string kind = plan::ToText(lane.kind);
-    std::string name = kind;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    if (lane.kind == plan::LaneKind::kCommunicator) name = record.groups[lane.group];
-    record.lanes.push_back({kind, name});
-  }
-  for (const plan::Op& op : sized.role.ops) record.ops.push_back(DescribeOp(sized, op));
-  return record;
+  return plan::DescribeRole(program, role, table, transfer_bytes);
 }
 
 /// One record per role and size table in use; returns which of them each rank has.
@@ -112,9 +32,8 @@ std::vector<std::uint32_t> AddRoles(const plan::Program& program, traces::Header
     const auto [at, is_new] =
         known.try_emplace(key, static_cast<std::uint32_t>(header.roles.size()));
     if (is_new) {
-      const plan::Role& role = program.roles[key.first];
       header.roles.push_back(
-          DescribeRole({program, role, program.tables[key.second], plan::ProducersOf(role)}));
+          DescribeSizedRole(program, program.roles[key.first], program.tables[key.second]));
     }
     record_of_rank.push_back(at->second);
   }

@@ -14,6 +14,7 @@
 #include "backend/torch/device/device.h"
 #include "backend/torch/execute/executor.h"
 #include "backend/torch/record/measured_trace.h"
+#include "backend/torch/record/median_step.h"
 #include "backend/torch/record/step_recorder.h"
 #include "backend/torch/start/rank_store.h"
 #include "base/error.h"
@@ -48,19 +49,6 @@ std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRu
       program, MakeTask(task, ShapeOfSamples(program), {.seed = options.training.seed}));
 }
 
-double MedianStep(const std::vector<StepProgress>& steps, std::int64_t num_warmup_steps) {
-  const auto size = static_cast<std::int64_t>(steps.size());
-  std::vector<double> times;
-  for (std::int64_t at = std::min(num_warmup_steps, std::max<std::int64_t>(size - 1, 0)); at < size;
-       ++at) {
-    times.push_back(steps[static_cast<std::size_t>(at)].step_s);
-  }
-  if (times.empty()) return 0.0;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
 StepProgress Progress(const plan::Program& program, const StepResult& result, double step_s) {
   const double tokens =
       static_cast<double>(program.workload.global_batch * program.workload.sequence_length);
@@ -82,7 +70,7 @@ RunFacts FactsOfTrace(const RankRunOptions& options, const Device& device) {
 
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
                   Executor& executor, Communicators& communicators, Device& device,
-                  const StepRecorder* recorder) {
+                  StepRecorder* recorder) {
   const TrainingIdentity identity{program, options.training.seed, options.facts.scenario_hash};
   const std::int64_t first =
       options.resume_folder.empty()
@@ -108,12 +96,15 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
                  communicators);
   }
   if (recorder != nullptr) {
-    recorded.steps = recorder->steps();
+    recorded.steps = recorder->TakeSteps();
     recorded.peak_bytes = executor.peak_bytes();
     WriteMeasuredTrace(program, recorded, FactsOfTrace(options, device), options.trace_path,
                        communicators.control());
   }
-  outcome.median_step_s = MedianStep(outcome.steps, options.num_warmup_steps);
+  if (!outcome.steps.empty()) {
+    outcome.median_step_s =
+        outcome.steps[MedianStep(recorded.durations_ps, options.num_warmup_steps)].step_s;
+  }
   outcome.memory_bytes = executor.peak_bytes();
   return outcome;
 }

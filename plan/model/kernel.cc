@@ -19,6 +19,24 @@ base::Bytes BytesOf(DType dtype) {
   ISTHMUS_CHECK(false, "no such dtype: {}", static_cast<int>(dtype));
 }
 
+const char* ToText(DType dtype) {
+  switch (dtype) {
+    case DType::kFp8:
+      return "fp8";
+    case DType::kBf16:
+      return "bf16";
+    case DType::kFp16:
+      return "fp16";
+    case DType::kFp32:
+      return "fp32";
+    case DType::kFp64:
+      return "fp64";
+  }
+  ISTHMUS_CHECK(false, "no such dtype: {}", static_cast<int>(dtype));
+}
+
+const char* RateKey(DType dtype) { return ToText(dtype == DType::kFp16 ? DType::kBf16 : dtype); }
+
 base::Flops FlopsOf(const Gemm& gemm) {
   return base::Flops(2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
                      static_cast<double>(gemm.k));

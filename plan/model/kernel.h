@@ -18,6 +18,9 @@ namespace isthmus::plan {
 /// kFp64 is for parity tests on real ranks: no profile has its rates.
 enum class DType : std::uint8_t { kFp8, kBf16, kFp16, kFp32, kFp64 };
 base::Bytes BytesOf(DType dtype);
+const char* ToText(DType dtype);  // "fp8", "bf16", …
+/// The word of a type in the profile keys of its rates: both 16-bit types have "bf16".
+const char* RateKey(DType dtype);
 
 /// Which code runs the attention core; a scenario setting because it decides up to 9 % of a step.
 enum class AttentionKernel : std::uint8_t { kCudnn, kFlash3, kFlash2, kFlash1, kUnfused };

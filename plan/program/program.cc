@@ -1,5 +1,6 @@
 #include "plan/program/program.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/check.h"
@@ -62,6 +63,13 @@ base::Rank Program::Peer(base::Rank rank, const PeerRef& peer) const {
     index -= messages->size();
   }
   ISTHMUS_CHECK(false, "rank {} has no peer {} on edge {}", rank.value(), peer.index, peer.edge);
+}
+
+std::size_t Program::EdgeFrom(std::uint16_t module) const {
+  const auto found = std::find_if(edges.begin(), edges.end(),
+                                  [&](const Edge& edge) { return edge.from == module; });
+  ISTHMUS_CHECK(found != edges.end(), "module {} feeds nothing", module);
+  return static_cast<std::size_t>(found - edges.begin());
 }
 
 std::uint64_t HashRole(const Role& role) {

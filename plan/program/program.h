@@ -144,6 +144,8 @@ struct Program {
   /// Members of the communicator that `rank` calls `group`, in communicator order.
   std::vector<base::Rank> Members(base::Rank rank, const GroupRef& group) const;
   base::Rank Peer(base::Rank rank, const PeerRef& peer) const;
+  /// Index of the one edge that leaves an encoder.
+  std::size_t EdgeFrom(std::uint16_t module) const;
 };
 
 /// 64-bit fingerprint of everything above that decides what ranks do; equal on every machine.

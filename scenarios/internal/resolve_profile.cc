@@ -70,21 +70,6 @@ std::optional<double> ParseNumber(const std::string& text) {
   return number;
 }
 
-const char* ProfileName(plan::DType dtype) {
-  switch (dtype) {
-    case plan::DType::kFp8:
-      return "fp8";
-    case plan::DType::kBf16:
-    case plan::DType::kFp16:
-      return "bf16";
-    case plan::DType::kFp32:
-      return "fp32";
-    case plan::DType::kFp64:
-      return "fp64";
-  }
-  return "";
-}
-
 // The links that the collectives were measured on; the cluster says what a job has.
 bool IsOfTheFits(const std::string& key) {
   return key == "device.nvlink_bandwidth" || key == "device.nic_bandwidth";
@@ -132,7 +117,7 @@ bool IsOfHost(const profiles::Profile& profile) { return profile.has("host.cores
 
 void ResolveHostKernels(Resolution& resolution, const profiles::Profile& profile) {
   for (const ModuleSpec& module : resolution.spec.modules) {
-    const std::string dtype = ProfileName(module.settings.precision);
+    const std::string dtype = plan::RateKey(module.settings.precision);
     if (!profile.KeysUnder(fmt::format("cpu.gemm.{}.", dtype)).empty()) continue;
     resolution.Complain(ModulePath(module, "precision"),
                         fmt::format("profile {} has no kernels of {}", profile.name(), dtype),
@@ -217,7 +202,7 @@ void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, pl
   const bool has_products = !profile.KeysUnder("gemm.").empty();
   const std::vector<std::string> names = KernelsOf(profile);
   for (ModuleSpec& module : resolution.spec.modules) {
-    const std::string dtype = ProfileName(module.settings.precision);
+    const std::string dtype = plan::RateKey(module.settings.precision);
     if (predicts && has_products && !profile.has(fmt::format("gemm.{}.peak_rate", dtype))) {
       resolution.Complain(ModulePath(module, "precision"),
                           fmt::format("profile {} has no kernels of {}", profile.name(), dtype),

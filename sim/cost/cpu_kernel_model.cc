@@ -13,21 +13,6 @@
 namespace isthmus::sim {
 namespace {
 
-const char* NameOf(plan::DType dtype) {
-  switch (dtype) {
-    case plan::DType::kFp8:
-      return "fp8";
-    case plan::DType::kBf16:
-    case plan::DType::kFp16:
-      return "bf16";
-    case plan::DType::kFp32:
-      return "fp32";
-    case plan::DType::kFp64:
-      return "fp64";
-  }
-  return "";
-}
-
 const char* NameOf(plan::MemoryClass memory_class) {
   switch (memory_class) {
     case plan::MemoryClass::kElementwise:
@@ -59,11 +44,11 @@ std::set<std::string> TablesUnder(const profiles::Profile& profile, const std::s
 }  // namespace
 
 std::string CpuTable(const plan::Gemm& gemm) {
-  return fmt::format("cpu.gemm.{}", NameOf(gemm.dtype));
+  return fmt::format("cpu.gemm.{}", plan::RateKey(gemm.dtype));
 }
 
 std::string CpuTable(const plan::Attention& attention) {
-  return fmt::format("cpu.attention.{}.{}.{}", NameOf(attention.dtype),
+  return fmt::format("cpu.attention.{}.{}.{}", plan::RateKey(attention.dtype),
                      attention.backward ? "backward" : "forward",
                      attention.causal ? "causal" : "full");
 }

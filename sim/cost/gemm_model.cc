@@ -95,22 +95,18 @@ std::optional<GemmModel::Coefficients> GemmModel::Read(const profiles::Profile& 
 
 const GemmModel::Coefficients& GemmModel::CoefficientsOf(const plan::Gemm& gemm) const {
   const std::optional<Coefficients>* found = nullptr;
-  const char* name = "";
+  const char* name = plan::RateKey(gemm.dtype);
   switch (gemm.dtype) {
     case plan::DType::kBf16:
     case plan::DType::kFp16:  // the same tensor-core rate
       found = &bf16_;
-      name = "bf16";
       break;
     case plan::DType::kFp8:
       found = gemm.block_scaled ? &fp8_block_ : gemm.promoted_accumulation ? &fp8_promoted_ : &fp8_;
-      name = gemm.block_scaled || gemm.promoted_accumulation ? "fp8_promoted" : "fp8";
+      if (gemm.block_scaled || gemm.promoted_accumulation) name = "fp8_promoted";
       break;
     case plan::DType::kFp32:
-      name = "fp32";
-      break;
     case plan::DType::kFp64:
-      name = "fp64";
       break;
   }
   if (found == nullptr || !*found) {

@@ -58,10 +58,10 @@ void Communicator::Record(plan::CollectiveKind kind, std::int64_t bytes) {
 }
 
 Pending Communicator::Post(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors,
-                           const char* what) const {
+                           const char* what, bool is_message) const {
   const auto bytes = tensors.empty() ? 0 : BytesOf(tensors.front());
   std::string text = fmt::format("{} of {} bytes on {}", what, bytes, name_);
-  return {std::move(work), std::move(tensors), std::move(text)};
+  return {std::move(work), std::move(tensors), std::move(text), is_message};
 }
 
 Pending Communicator::AllReduce(const at::Tensor& tensor, Reduction reduction) {
@@ -153,7 +153,7 @@ Pending Communicator::Send(const at::Tensor& tensor, int peer, int tag) {
           .bytes = BytesOf(tensor),
           .peer = members_[static_cast<std::size_t>(peer)].value()});
   std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->send(tensors, peer, tag), {tensor}, "send");
+  return Post(backend_->send(tensors, peer, tag), {tensor}, "send", true);
 }
 
 Pending Communicator::Receive(const at::Tensor& tensor, int peer, int tag) {
@@ -161,7 +161,7 @@ Pending Communicator::Receive(const at::Tensor& tensor, int peer, int tag) {
           .bytes = BytesOf(tensor),
           .peer = members_[static_cast<std::size_t>(peer)].value()});
   std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->recv(tensors, peer, tag), {tensor}, "receive");
+  return Post(backend_->recv(tensors, peer, tag), {tensor}, "receive", true);
 }
 
 }  // namespace isthmus::backend

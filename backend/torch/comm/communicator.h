@@ -33,12 +33,18 @@ struct CommCall {
 class Pending {
  public:
   Pending() = default;
-  Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors, std::string what)
-      : work_(std::move(work)), tensors_(std::move(tensors)), what_(std::move(what)) {}
+  Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors, std::string what,
+          bool is_message)
+      : work_(std::move(work)),
+        tensors_(std::move(tensors)),
+        what_(std::move(what)),
+        is_message_(is_message) {}
   void Wait();
   bool is_over() const { return !work_; }
   /// What c10d says about it; null when it is over.
   const c10::intrusive_ptr<c10d::Work>& work() const { return work_; }
+  /// A message: c10d can't be asked to tell when it is over.
+  bool is_message() const { return is_message_; }
   /// Calls `hook` once, when Wait() finds it over; not if it is over already.
   void WhenFoundOver(std::function<void()> hook) { hook_ = std::move(hook); }
 
@@ -46,6 +52,7 @@ class Pending {
   c10::intrusive_ptr<c10d::Work> work_;
   std::vector<at::Tensor> tensors_;
   std::string what_;
+  bool is_message_ = false;
   std::function<void()> hook_;
 };
 
@@ -94,7 +101,7 @@ class Communicator {
   void Record(const CommCall& call);
   void Record(plan::CollectiveKind kind, std::int64_t bytes);
   Pending Post(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors,
-               const char* what) const;
+               const char* what, bool is_message = false) const;
 
   std::string name_;
   std::vector<base::Rank> members_;

@@ -3,32 +3,10 @@
 #include <algorithm>
 
 #include "backend/torch/data/sample_order.h"
+#include "backend/torch/dtype.h"
 
 namespace isthmus::backend {
-namespace {
-
-std::size_t EdgeFrom(const plan::Program& program, std::uint16_t module) {
-  const auto found = std::find_if(program.edges.begin(), program.edges.end(),
-                                  [&](const plan::Edge& edge) { return edge.from == module; });
-  return static_cast<std::size_t>(found - program.edges.begin());
-}
-
-at::ScalarType TypeOf(plan::DType dtype) {
-  switch (dtype) {
-    case plan::DType::kFp64:
-      return at::kDouble;
-    case plan::DType::kFp32:
-      return at::kFloat;
-    case plan::DType::kFp16:
-      return at::kHalf;
-    case plan::DType::kBf16:
-    case plan::DType::kFp8:
-      break;
-  }
-  return at::kBFloat16;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 BlockData SampleBatches::Get(const BatchRequest& request) {
   const bool decoder = program_.modules[request.module].module.kind == plan::ModuleKind::kDecoder;
@@ -48,7 +26,7 @@ const Sample& SampleBatches::At(std::int64_t step, std::int64_t sample) {
 
 BlockData SampleBatches::ForEncoder(const BatchRequest& request) {
   const plan::Module& module = program_.modules[request.module].module;
-  const std::size_t edge = EdgeFrom(program_, request.module);
+  const std::size_t edge = program_.EdgeFrom(request.module);
   const EncoderShare share =
       EncoderSpans(program_, request.module, request.rank, request.microbatch);
   std::vector<at::Tensor> parts;
@@ -64,7 +42,7 @@ BlockData SampleBatches::ForEncoder(const BatchRequest& request) {
   const at::Tensor lane = parts.empty() ? at::zeros({0, width}, at::kFloat) : at::cat(parts);
   data.num_tokens = lane.size(0);
   data.patches = lane.slice(0, share.token_begin, share.token_end)
-                     .to(TypeOf(plan::ActivationType(module.settings)))
+                     .to(ToTorch(plan::ActivationType(module.settings)))
                      .contiguous();
   return data;
 }

@@ -16,10 +16,7 @@ std::int64_t SampleAt(const plan::Program& program, std::int64_t shard, std::int
 
 /// Of the edge that leaves an encoder.
 const plan::Boundary& BoundaryFrom(const plan::Program& program, std::uint16_t module) {
-  const auto found = std::find_if(program.edges.begin(), program.edges.end(),
-                                  [&](const plan::Edge& edge) { return edge.from == module; });
-  ISTHMUS_CHECK(found != program.edges.end(), "module {} feeds nothing", module);
-  return program.boundaries[static_cast<std::size_t>(found - program.edges.begin())];
+  return program.boundaries[program.EdgeFrom(module)];
 }
 
 /// Tokens at the LLM that the rank's lane holds: of the window, or of a microbatch of all shards.

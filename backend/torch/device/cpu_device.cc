@@ -31,11 +31,13 @@ class LateTime {
   std::atomic<std::int64_t> steady_ns_{kUnset};
 };
 
+// Null where c10d has none: messages, and collectives that it makes of other calls.
 c10::intrusive_ptr<c10::ivalue::Future> FutureOf(const Pending& pending) {
+  if (pending.is_message()) return nullptr;
   try {
     return pending.work()->getFuture();
-  } catch (const std::exception&) {
-    return nullptr;  // messages have none
+  } catch (const c10::Error&) {
+    return nullptr;
   }
 }
 

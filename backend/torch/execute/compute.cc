@@ -32,14 +32,6 @@ bool Compute::is_boundary(plan::ValueId value) const {
   return parts_.values.StorageOf(value).category == plan::MemoryCategory::kBoundary;
 }
 
-std::size_t Compute::EdgeFrom(std::uint16_t module) const {
-  const std::vector<plan::Edge>& edges = parts_.program.edges;
-  const auto found = std::find_if(edges.begin(), edges.end(),
-                                  [&](const plan::Edge& edge) { return edge.from == module; });
-  ISTHMUS_CHECK(found != edges.end(), "module {} feeds nothing", module);
-  return static_cast<std::size_t>(found - edges.begin());
-}
-
 at::ScalarType Compute::TypeOf(const plan::Op& op) const {
   return ToTorch(plan::ActivationType(parts_.program.modules[op.module].module.settings));
 }
@@ -68,7 +60,7 @@ void Compute::ProduceEmpty(const plan::Op& op) {
     HeldValue& held = parts_.values.At(value);
     if (is_boundary(value)) {
       const BoundaryTransform& boundary =
-          parts_.boundaries[EdgeFrom(parts_.values.StorageOf(value).module)];
+          parts_.boundaries[parts_.program.EdgeFrom(parts_.values.StorageOf(value).module)];
       const Way way = kind == plan::ValueKind::kActivation ? Way::kForward : Way::kBackward;
       held.tokens = boundary.Held(way, 0);
       if (!held.tensor.defined()) held.tensor = boundary.Zeros(held.tokens.size());
@@ -94,7 +86,7 @@ Compute::Inputs Compute::TakeInputs(const plan::Op& op) {
     if (storage.kind != plan::ValueKind::kActivation) continue;
     HeldValue& input = parts_.values.At(value);
     if (is_boundary(value)) {
-      held[EdgeFrom(storage.module)].push_back(&input);
+      held[parts_.program.EdgeFrom(storage.module)].push_back(&input);
     } else {
       inputs.hidden = input.tensor;
     }
@@ -168,7 +160,8 @@ void Compute::Forward(const plan::Op& op, StepSums& sums) {
   HeldValue& output = parts_.values.At(produced.front());
   output.tensor = inputs.hidden;
   if (!is_boundary(produced.front())) return;
-  output.tokens = parts_.boundaries[EdgeFrom(op.module)].Held(Way::kForward, output.tensor.size(0));
+  output.tokens = parts_.boundaries[parts_.program.EdgeFrom(op.module)].Held(Way::kForward,
+                                                                             output.tensor.size(0));
   ISTHMUS_CHECK(output.tokens.size() == output.tensor.size(0), "{} rows for tokens [{}, {})",
                 output.tensor.size(0), output.tokens.begin, output.tokens.end);
 }
@@ -214,7 +207,8 @@ at::Tensor Compute::OutputGradient(const plan::Op& op, const PartContext& contex
   }
   // A decoder's boundary gradients are the window's so far, not what comes in.
   if (!is_decoder(op) && !boundary.empty()) {
-    gradient = parts_.boundaries[EdgeFrom(op.module)].Needed(Way::kBackward, boundary).rows;
+    gradient =
+        parts_.boundaries[parts_.program.EdgeFrom(op.module)].Needed(Way::kBackward, boundary).rows;
   }
   ISTHMUS_CHECK(gradient.defined(), "a backward without a gradient");
   return gradient.to(context.output.scalar_type());
@@ -259,7 +253,7 @@ void Compute::WriteInputGradients(const plan::Op& op, const PartContext& context
     }
     at::Tensor input = context.hidden;
     if (is_boundary(value)) {
-      input = context.boundary[EdgeFrom(storage.module)];
+      input = context.boundary[parts_.program.EdgeFrom(storage.module)];
     }
     ISTHMUS_CHECK(input.defined(), "a gradient of no input");
     const at::Tensor gradient = input.grad().defined() ? input.grad() : at::zeros_like(input);
@@ -273,7 +267,7 @@ void Compute::WriteInputGradients(const plan::Op& op, const PartContext& context
 
 void Compute::WriteBoundaryGradient(const plan::Op& op, plan::ValueId value,
                                     const at::Tensor& gradient) {
-  const std::size_t edge = EdgeFrom(parts_.values.StorageOf(value).module);
+  const std::size_t edge = parts_.program.EdgeFrom(parts_.values.StorageOf(value).module);
   const BoundaryTransform& boundary = parts_.boundaries[edge];
   HeldValue& held = parts_.values.At(value);
   held.tokens = boundary.Held(Way::kBackward, gradient.size(0));

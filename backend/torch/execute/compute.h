@@ -72,7 +72,6 @@ class Compute {
 
   bool is_decoder(const plan::Op& op) const;
   bool has_work(const plan::Op& op) const;
-  std::size_t EdgeFrom(std::uint16_t module) const;
   bool is_boundary(plan::ValueId value) const;
   Chunk& ChunkOf(const plan::Op& op) const { return *parts_.chunks.at({op.module, op.chunk}); }
   at::ScalarType TypeOf(const plan::Op& op) const;

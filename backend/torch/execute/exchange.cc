@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "backend/torch/dtype.h"
 #include "backend/torch/execute/executor.h"
 #include "base/check.h"
@@ -24,7 +22,8 @@ at::Tensor Executor::EmptyFor(const plan::Storage& storage, std::int64_t bytes) 
   const plan::PlacedModule& placed = program_.modules[storage.module];
   const at::ScalarType type = ToTorch(plan::ActivationType(placed.module.settings));
   std::int64_t width = placed.module.transformer.hidden;
-  if (storage.category == plan::MemoryCategory::kBoundary) width = EdgeFrom(storage.module).width();
+  if (storage.category == plan::MemoryCategory::kBoundary)
+    width = boundaries_[program_.EdgeFrom(storage.module)].width();
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(c10::elementSize(type));
   ISTHMUS_CHECK(bytes % row_bytes == 0, "a message of {} bytes in rows of {}", bytes, row_bytes);
   return at::empty({bytes / row_bytes, width}, at::TensorOptions(options_.device).dtype(type));
@@ -63,13 +62,6 @@ void Executor::Send(std::uint32_t at) {
   Pending pending = communicators_.messages().Send(rows, to.value());
   if (options_.recorder != nullptr) options_.recorder->WatchTransfer(position_, at, pending);
   sends_.push_back(std::move(pending));
-}
-
-const BoundaryTransform& Executor::EdgeFrom(std::uint16_t module) const {
-  const auto found = std::find_if(program_.edges.begin(), program_.edges.end(),
-                                  [&](const plan::Edge& edge) { return edge.from == module; });
-  ISTHMUS_CHECK(found != program_.edges.end(), "module {} feeds nothing", module);
-  return boundaries_[static_cast<std::size_t>(found - program_.edges.begin())];
 }
 
 }  // namespace isthmus::backend

@@ -85,7 +85,6 @@ class Executor {
   void Receive(std::uint32_t transfer);
   void Send(std::uint32_t transfer);
   at::Tensor EmptyFor(const plan::Storage& storage, std::int64_t bytes) const;
-  const BoundaryTransform& EdgeFrom(std::uint16_t module) const;
   // collective.cc
   void Collective(const plan::Op& op);
   void SyncGradients(const plan::Op& op);

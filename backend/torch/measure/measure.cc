@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "backend/torch/measure/comm_cases.h"
 #include "backend/torch/measure/kernel_cases.h"
 #include "backend/torch/measure/stopwatch.h"
+#include "backend/torch/start/rank_store.h"
 #include "base/error.h"
 
 namespace isthmus::backend {
@@ -25,21 +25,6 @@ using traces::MeasuredRow;
 constexpr double kBudget = 40e-3;
 constexpr double kQuickBudget = 12e-3;
 constexpr double kBusyBudget = 0.25;
-
-c10::intrusive_ptr<c10d::Store> OpenStore(const MeasureOptions& options) {
-  const RankEnvironment& environment = options.environment;
-  try {
-    c10d::TCPStoreOptions store;
-    store.port = environment.master_port;
-    store.isServer = environment.rank == 0;
-    store.timeout = options.timeout;
-    return c10::make_intrusive<c10d::TCPStore>(environment.master_address, store);
-  } catch (const std::exception& error) {
-    throw base::IoError(fmt::format("ranks can't meet at {} port {}: {}",
-                                    environment.master_address, environment.master_port,
-                                    error.what()));
-  }
-}
 
 std::unique_ptr<Communicator> MakeGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                         int size, BackendFactory& factory) {
@@ -116,7 +101,7 @@ void Append(std::vector<MeasuredRow> more, std::vector<MeasuredRow>& rows) {
 std::vector<MeasuredRow> MeasureMachine(const MeasureOptions& options) {
   at::set_num_threads(1);
   at::set_num_interop_threads(1);
-  const auto store = OpenStore(options);
+  const auto store = OpenStore(options.environment, options.timeout);
   try {
     const MeasuringRanks ranks = MakeRanks(options, store);
     std::vector<MeasuredRow> rows;

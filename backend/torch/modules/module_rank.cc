@@ -2,28 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/dtype.h"
 #include "base/error.h"
 
 namespace isthmus::backend {
 namespace {
 
 at::ScalarType TypeOf(const plan::Module& module) {
-  switch (module.settings.precision) {
-    case plan::DType::kBf16:
-      return at::kBFloat16;
-    case plan::DType::kFp16:
-      return at::kHalf;
-    case plan::DType::kFp32:
-      return at::kFloat;
-    case plan::DType::kFp64:
-      return at::kDouble;
-    case plan::DType::kFp8:
-      break;
+  if (module.settings.precision == plan::DType::kFp8) {
+    throw base::Error(
+        fmt::format("error: {}: precision fp8 is known but not built for real ranks\n  hint: use "
+                    "bf16, fp16 or fp32",
+                    module.name));
   }
-  throw base::Error(
-      fmt::format("error: {}: precision fp8 is known but not built for real ranks\n  hint: use "
-                  "bf16, fp16 or fp32",
-                  module.name));
+  return ToTorch(module.settings.precision);
 }
 
 void Require(bool is_so, const plan::Module& module, const std::string& what) {

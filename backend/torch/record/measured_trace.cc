@@ -6,7 +6,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "base/check.h"
+#include "backend/torch/record/median_step.h"
 #include "base/hash.h"
 #include "traces/clock_skew.h"
 #include "traces/meetings.h"
@@ -18,22 +18,6 @@ namespace {
 
 constexpr std::int64_t kFields = 5;  // of an event: op, inner, issue, start, end
 constexpr std::int64_t kFacts = 3;   // of a rank: events, node, peak
-
-std::int64_t Warmup(const RecordedSteps& recorded) {
-  const auto size = static_cast<std::int64_t>(recorded.steps.size());
-  return std::min(recorded.num_warmup_steps, std::max<std::int64_t>(size - 1, 0));
-}
-
-std::size_t MedianStep(const RecordedSteps& recorded) {
-  std::vector<std::pair<std::int64_t, std::size_t>> steps;
-  for (auto at = static_cast<std::size_t>(Warmup(recorded)); at < recorded.steps.size(); ++at) {
-    steps.emplace_back(recorded.durations_ps[at], at);
-  }
-  ISTHMUS_CHECK(!steps.empty(), "no step was recorded");
-  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-  std::nth_element(steps.begin(), middle, steps.end());
-  return middle->second;
-}
 
 // Differs between hosts, and between boots of one.
 std::int64_t HostNumber() {
@@ -102,7 +86,8 @@ void Normalise(traces::Trace& trace) {
 
 void AddMeasurement(const RecordedSteps& recorded, std::size_t step, traces::Header& header) {
   header.measurement.step_times_ps = recorded.durations_ps;
-  header.measurement.num_warmup_steps = static_cast<std::int32_t>(Warmup(recorded));
+  header.measurement.num_warmup_steps = static_cast<std::int32_t>(
+      WarmupSteps(recorded.durations_ps.size(), recorded.num_warmup_steps));
   header.measurement.recorded_step = static_cast<std::int32_t>(step);
   header.measurement.software["torch"] = TORCH_VERSION;
 }
@@ -131,7 +116,9 @@ std::int32_t AgreeOnClock(Device& device, Communicator& control) {
 void WriteMeasuredTrace(const plan::Program& program, const RecordedSteps& recorded,
                         const RunFacts& facts, const std::string& path, Communicator& control) {
   at::Tensor chosen = at::zeros({1}, at::kLong);
-  if (control.index() == 0) chosen.fill_(static_cast<std::int64_t>(MedianStep(recorded)));
+  if (control.index() == 0)
+    chosen.fill_(
+        static_cast<std::int64_t>(MedianStep(recorded.durations_ps, recorded.num_warmup_steps)));
   control.AllReduce(chosen).Wait();
   const auto step = static_cast<std::size_t>(chosen.item<std::int64_t>());
   const std::vector<traces::Event>& events = recorded.steps[step];

@@ -14,7 +14,7 @@ namespace isthmus::backend {
 
 /// What one rank recorded of a run.
 struct RecordedSteps {
-  std::vector<std::vector<traces::Event>> steps;  // by step: StepRecorder::steps()
+  std::vector<std::vector<traces::Event>> steps;  // by step: StepRecorder::TakeSteps()
   std::vector<std::int64_t> durations_ps;         // by step, of this rank
   std::int32_t node = 0;                          // equal on ranks of one host
   std::int64_t num_warmup_steps = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backend/torch/comm/communicator.h"
@@ -30,8 +31,8 @@ class StepRecorder {
   /// Behind a step: everything was waited for.
   void EndStep();
 
-  /// By step, in the order of ops.
-  const std::vector<std::vector<traces::Event>>& steps() const { return steps_; }
+  /// Hands out what was recorded, by step, in the order of ops.
+  std::vector<std::vector<traces::Event>> TakeSteps() { return std::exchange(steps_, {}); }
 
  private:
   struct Interval {

@@ -4,23 +4,11 @@
 
 #include <mutex>
 
+#include "backend/torch/dtype.h"
 #include "tests/support/torch_ranks.h"
 
 namespace isthmus::tests {
 namespace {
-
-at::ScalarType TypeOf(plan::DType type) {
-  switch (type) {
-    case plan::DType::kBf16:
-      return at::kBFloat16;
-    case plan::DType::kFp16:
-      return at::kHalf;
-    case plan::DType::kFp32:
-      return at::kFloat;
-    default:
-      return at::kDouble;
-  }
-}
 
 /// Gives every parameter storage of its own, and its initial values.
 std::vector<backend::Parameter*> LayOut(backend::Chunk& chunk, const plan::PlacedModule& placed,
@@ -30,12 +18,13 @@ std::vector<backend::Parameter*> LayOut(backend::Chunk& chunk, const plan::Place
   std::vector<backend::Parameter*> all = chunk.FrozenParameters();
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     for (backend::Parameter* parameter : chunk.ParametersOf(bucket)) {
-      parameter->main_gradient = at::zeros(parameter->shape, TypeOf(settings.gradient_dtype));
+      parameter->main_gradient =
+          at::zeros(parameter->shape, backend::ToTorch(settings.gradient_dtype));
       all.push_back(parameter);
     }
   }
   for (backend::Parameter* parameter : all) {
-    parameter->weight = at::empty(parameter->shape, TypeOf(settings.precision));
+    parameter->weight = at::empty(parameter->shape, backend::ToTorch(settings.precision));
   }
   backend::InitializeParameters(all, 7, 0.3, placed.module.transformer.num_layers);
   return all;

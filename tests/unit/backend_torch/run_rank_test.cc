@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tests/support/program_jobs.h"
+#include "traces/check_measured.h"
 #include "traces/trace_file.h"
 
 namespace isthmus::backend {
@@ -94,6 +95,18 @@ TEST(RunRankTest, WritesAStepAsATrace) {
   EXPECT_EQ(ops, program.role(base::Rank{0}).ops.size() + program.role(base::Rank{1}).ops.size());
   EXPECT_EQ(trace.header.measurement.step_times_ps.size(), 3U);
   EXPECT_EQ(trace.header.measurement.recorded_step, 2);  // the one behind the warm-up
+}
+
+// With collectives that tell from their own thread when they are over, and ones that can't.
+TEST(RunRankTest, WritesAStepOfDataParallelRanksAsATrace) {
+  const std::string path = ::testing::TempDir() + "run_rank_dp_test.isthmus";
+  std::vector<RankRunOptions> options{OptionsOf(0, 23'454), OptionsOf(1, 23'454)};
+  for (RankRunOptions& rank : options) rank.trace_path = path;
+  const plan::Program program = TinyProgram({.dp = 2});
+  std::vector<RankOutcome> outcomes;
+  ASSERT_THAT(ErrorsOf(program, options, outcomes), Each(""));
+  const traces::Trace trace = traces::LoadTraceFile(path);
+  EXPECT_THAT(traces::CheckMeasured(trace), ::testing::IsEmpty());
 }
 
 // Another seed on rank 1: both say so before anything runs.

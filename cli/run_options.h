@@ -8,7 +8,7 @@
 #include "plan/program/program.h"
 #include "scenarios/scenario.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name.
 class App;
 }
 

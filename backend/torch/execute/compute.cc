@@ -230,9 +230,9 @@ void Compute::Backward(const plan::Op& op, const StepSums& sums) {
   context.output = at::Tensor();  // and its graph
   WriteInputGradients(op, context);
   for (const plan::ValueId value : role_.produced_by(op)) {
-    if (parts_.values.StorageOf(value).category == plan::MemoryCategory::kLogits) {
-      parts_.values.At(value).deferred = std::move(deferred);
-    }
+    if (parts_.values.StorageOf(value).category != plan::MemoryCategory::kLogits) continue;
+    parts_.values.At(value).deferred = std::move(deferred);
+    break;
   }
 }
 

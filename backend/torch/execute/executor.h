@@ -82,8 +82,8 @@ class Executor {
   void Copy(const plan::Op& op);
   // exchange.cc
   void Exchange(const plan::Op& op);
-  void Receive(std::uint32_t transfer);
-  void Send(std::uint32_t transfer);
+  void Receive(std::uint32_t at);
+  void Send(std::uint32_t at);
   at::Tensor EmptyFor(const plan::Storage& storage, std::int64_t bytes) const;
   // collective.cc
   void Collective(const plan::Op& op);

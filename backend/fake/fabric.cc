@@ -1,23 +1,8 @@
 #include "backend/fake/fabric.h"
 
-#include <string>
-
-#include <fmt/format.h>
-
 #include "plan/program/names.h"
 
 namespace isthmus::backend {
-namespace {
-
-/// The same on all members: they may number an edge's groups differently.
-std::string SharedName(const plan::Program& program, const plan::GroupRef& group) {
-  if (group.kind != plan::GroupRef::Kind::kBoundary) return plan::GroupName(program, group);
-  const plan::Edge& edge = program.edges[group.edge];
-  return fmt::format("{}->{}", program.modules[static_cast<std::size_t>(edge.from)].module.name,
-                     program.modules[static_cast<std::size_t>(edge.to)].module.name);
-}
-
-}  // namespace
 
 Channel& Fabric::Between(base::Rank from, base::Rank to) {
   const std::lock_guard lock(mutex_);
@@ -47,8 +32,8 @@ Fabric::GroupKey Fabric::KeyOf(const plan::GroupRef& group, const std::vector<ba
 Communicator& Fabric::Join(base::Rank rank, const plan::GroupRef& group, plan::OpKind meets) {
   const std::vector<base::Rank> members = program_.Members(rank, group);
   const std::lock_guard lock(mutex_);
-  const auto at = communicators_.try_emplace(KeyOf(group, members, meets),
-                                             SharedName(program_, group), meets, members, clock_);
+  const auto at = communicators_.try_emplace(
+      KeyOf(group, members, meets), plan::SharedGroupName(program_, group), meets, members, clock_);
   at.first->second.Join(rank, members);
   return at.first->second;
 }

@@ -55,15 +55,15 @@ std::string ActionName(const Op& op) {
   return "";
 }
 
-std::string GroupName(const Program& program, const GroupRef& group) {
+std::string SharedGroupName(const Program& program, const GroupRef& group) {
   const auto module_name = [&](std::size_t module) { return program.modules[module].module.name; };
   switch (group.kind) {
     case GroupRef::Kind::kAxes:
       return fmt::format("{} {}", module_name(group.module), ToText(group.axes));
     case GroupRef::Kind::kBoundary: {
       const Edge& edge = program.edges[group.edge];
-      return fmt::format("{}->{} {}", module_name(static_cast<std::size_t>(edge.from)),
-                         module_name(static_cast<std::size_t>(edge.to)), group.index);
+      return fmt::format("{}->{}", module_name(static_cast<std::size_t>(edge.from)),
+                         module_name(static_cast<std::size_t>(edge.to)));
     }
     case GroupRef::Kind::kEmbedding:
       return fmt::format("{} embedding", module_name(group.module));
@@ -71,6 +71,12 @@ std::string GroupName(const Program& program, const GroupRef& group) {
       return "world";
   }
   return "";
+}
+
+std::string GroupName(const Program& program, const GroupRef& group) {
+  const std::string name = SharedGroupName(program, group);
+  if (group.kind != GroupRef::Kind::kBoundary) return name;
+  return fmt::format("{} {}", name, group.index);
 }
 
 }  // namespace isthmus::plan

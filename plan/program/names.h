@@ -13,5 +13,8 @@ const char* ToText(LaneKind kind);  // "communicator", "copy_to_host", …
 std::string ActionName(const Op& op);
 /// "llm tp+cp", "vision->llm 0", "llm embedding", "world".
 std::string GroupName(const Program& program, const GroupRef& group);
+/// The same on all members of the group: "vision->llm", since each rank numbers an edge's groups
+/// for itself. With the members it names one communicator.
+std::string SharedGroupName(const Program& program, const GroupRef& group);
 
 }  // namespace isthmus::plan

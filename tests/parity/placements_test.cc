@@ -44,6 +44,9 @@ TEST(Parity, ColocatedPp2StagesOfRanksInARow) {
 TEST(Parity, ColocatedPp2CopiesOfRanksInARow) {
   ExpectParity(Colocated({.dp = 4}, {.pp = 2, .dp = 2, .order = AxisOrder::kTpCpPpDp}));
 }
+TEST(Parity, ColocatedPp2LanesStraddleShards) {
+  ExpectParity(Colocated({.tp = 2, .dp = 2}, {.pp = 2, .dp = 2}));
+}
 TEST(Parity, ColocatedTp2Pp2) { ExpectParity(Colocated({.dp = 4}, {.tp = 2, .pp = 2})); }
 TEST(Parity, ColocatedCp2) { ExpectParity(Colocated({.dp = 4}, {.tp = 2, .cp = 2})); }
 TEST(Parity, ColocatedTwoEncoders) {
@@ -67,6 +70,10 @@ TEST(Parity, ApartTwoEncoders) {
   ExpectParity(ParityJob(Placement::kNonColocated,
                          {TinyEncoder("vision", {.dp = 2}), TinySound({}), TinyLlm({.pp = 2})}));
 }
+TEST(Parity, ApartEncoderTp2Pp2FanOut) {
+  ExpectParity(Apart({.tp = 2, .pp = 2}, {.tp = 2, .dp = 2}));
+}
+TEST(Parity, ApartEncoderPp2FanInLlmPp2) { ExpectParity(Apart({.pp = 2, .dp = 2}, {.pp = 2})); }
 TEST(Parity, ApartEncoderDpLargerThanTheNumberOfSamples) {
   plan::Job job = Apart({.dp = 4}, {});
   job.workload.global_batch = 2;

@@ -97,10 +97,7 @@ class PlannedTraffic {
 
   std::pair<std::string, std::vector<base::Rank>> KeyOf(base::Rank rank,
                                                         const plan::GroupRef& group) const {
-    std::string name = plan::GroupName(program_, group);
-    // Members of a boundary's group number it each for itself.
-    if (group.kind == plan::GroupRef::Kind::kBoundary) name.resize(name.rfind(' '));
-    return {name, program_.Members(rank, group)};
+    return {plan::SharedGroupName(program_, group), program_.Members(rank, group)};
   }
 
   const plan::Program& program_;

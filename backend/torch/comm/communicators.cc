@@ -19,7 +19,7 @@ namespace {
 using GroupKey = std::tuple<std::string, std::string, std::vector<base::Rank>>;
 
 GroupKey KeyOf(const plan::Program& program, base::Rank rank, const plan::GroupRef& group) {
-  return {"collective", plan::GroupName(program, group), program.Members(rank, group)};
+  return {"collective", plan::SharedGroupName(program, group), program.Members(rank, group)};
 }
 
 GroupKey InsideKey(const plan::Program& program, base::Rank rank, std::size_t module,

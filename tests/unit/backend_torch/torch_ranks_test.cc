@@ -28,6 +28,32 @@ TEST(TorchRanks, SumOverTheGroupsOfTheGrid) {
   EXPECT_EQ(sums, (std::vector<std::vector<double>>{{1, 2}, {1, 4}, {5, 2}, {5, 4}}));
 }
 
+/// Lanes of tp 2 straddle the shards, whose stages are ranks {0, 2} and {1, 3}. Rank 1 gets its
+/// tokens from rank 2 in an all-to-all, so for rank 2 the broadcast over its stages is in the
+/// second group of the edge, for rank 0 in the first; they meet all the same.
+TEST(TorchRanks, MeetInAGroupThatTheyNumberDifferently) {
+  const plan::Program program =
+      plan::Build(JobOf(plan::Placement::kColocated,
+                        {EncoderOf("vision", {.tp = 2, .dp = 2}), LlmOf({.pp = 2, .dp = 2}, 2)},
+                        /*num_microbatches=*/1));
+  std::vector<int> numbers(4, -1);
+  std::vector<double> sums(4);
+  RunOnRanks(program, [&](base::Rank rank, backend::Communicators& communicators) {
+    const std::vector<plan::GroupRef>& groups = program.role(rank).groups;
+    const std::vector<base::Rank> stages = program.modules[1].grid.Group(rank, plan::kPp);
+    for (std::uint32_t group = 0; group < groups.size(); ++group) {
+      if (groups[group].kind != plan::GroupRef::Kind::kBoundary) continue;
+      if (program.Members(rank, groups[group]) != stages) continue;
+      numbers[rank.index()] = groups[group].index;
+      const at::Tensor value = at::full({1}, double(rank.value()), at::kDouble);
+      communicators.Of(group).AllReduce(value).Wait();
+      sums[rank.index()] = value.item<double>();
+    }
+  });
+  EXPECT_EQ(numbers, (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(sums, (std::vector<double>{2, 4, 2, 4}));
+}
+
 TEST(TorchRanks, TheFirstExceptionOfARankReachesTheTest) {
   EXPECT_THROW(RunOnThreads(3,
                             [](base::Rank rank, const auto&) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include "base/file_io.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/rank_program.h"
 #include "scenarios/write_profile.h"
 #include "sim/calibrate/host_fit.h"
@@ -95,8 +95,7 @@ void CheckDevice(const std::string& device) {
           : fmt::format("--device {}: not a choice; allowed: cpu, gpu", device));
 }
 
-/// Nothing if the user interrupted it.
-std::optional<std::vector<MeasuredRow>> Measure(const CalibrateOptions& options) {
+std::vector<MeasuredRow> Measure(const CalibrateOptions& options) {
   const TemporaryFolder folder;
   const std::string rows = (folder.path() / "rows.csv").string();
   backend::LaunchOptions launch;
@@ -110,8 +109,7 @@ std::optional<std::vector<MeasuredRow>> Measure(const CalibrateOptions& options)
   const backend::LaunchOutcome outcome = backend::Launch(launch);
   if (outcome.first_failure) ThrowFailure(*outcome.first_failure);
   if (outcome.interrupt) {
-    static_cast<void>(std::raise(*outcome.interrupt));
-    return std::nullopt;
+    throw Interrupted("isthmus calibrate: interrupted; all ranks have ended", *outcome.interrupt);
   }
   return traces::ParseMeasuredRows(base::ReadFile(rows, base::Bytes(kMostBytes)), rows);
 }
@@ -150,21 +148,20 @@ int Calibrate(const CalibrateOptions& options) {
   base::AtomicFile file(path);  // a place that can't be written fails before anything is measured
   fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", NumRanks(),
              NumCores(), options.quick ? 20 : 60);
-  const auto rows = Measure(options);
-  if (!rows) return 1;
+  const std::vector<MeasuredRow> rows = Measure(options);
   const profiles::Profile profile =
-      sim::FitHost(*rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MemoryBytes()});
+      sim::FitHost(rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MemoryBytes()});
   const scenarios::ProfileHead head{
       .command = options.quick ? "isthmus calibrate --quick" : "isthmus calibrate",
       .machine = fmt::format("{}, {} cores, {:.1f} GiB", CpuName(), NumCores(),
                              static_cast<double>(MemoryBytes()) / (1 << 30)),
-      .versions = VersionsOf(*rows),
+      .versions = VersionsOf(rows),
       .commit = std::string(BuildCommit())};
   file.Write(scenarios::WriteProfile(profile, head));
   file.Commit();
   fmt::print(
       "{}profile {} has {} parameters; scenarios name it: `cluster: cpu-host`, `profile: {}`\n",
-      Summary(profile, *rows), path, profile.parameters().size(), path);
+      Summary(profile, rows), path, profile.parameters().size(), path);
   return 0;
 }
 

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -296,6 +297,10 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return isthmus::cli::Main(argc, argv);
+  } catch (const isthmus::cli::Interrupted& interrupted) {
+    fmt::print(stderr, "{}\n", interrupted.what());
+    static_cast<void>(std::raise(interrupted.signal()));
+    return isthmus::cli::kWorldFailure;  // where the signal is blocked
   } catch (const isthmus::base::IoError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return isthmus::cli::kWorldFailure;

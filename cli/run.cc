@@ -93,10 +93,7 @@ int Run(const RunCommandOptions& options) {
   const backend::LaunchOutcome outcome = backend::Launch(launch);
   if (outcome.first_failure) ThrowFailure(outcome);
   if (outcome.interrupt) {
-    fmt::print(stderr, "isthmus run: interrupted; all ranks have ended\n");
-    // Whoever waits for this program sees that a signal ended it.
-    static_cast<void>(std::raise(*outcome.interrupt));
-    throw base::IoError("isthmus run: interrupted");
+    throw Interrupted("isthmus run: interrupted; all ranks have ended", *outcome.interrupt);
   }
   Write({}, output.answer());
   return 0;

@@ -55,6 +55,29 @@ void RemoveClockSkew(const ClockSkew& skew, Trace& trace) {
   }
 }
 
+namespace {
+
+void EndSends(const std::vector<Meeting>& meetings, bool with_receives, Trace& trace) {
+  for (const Meeting& meeting : meetings) {
+    if (!meeting.is_message) continue;
+    Event& send = trace.events[meeting.events[0]];
+    const std::int64_t received = trace.events[meeting.events[1]].end_ps;
+    send.end_ps = with_receives ? std::max(send.start_ps, received) : send.start_ps;
+  }
+}
+
+}  // namespace
+
+ClockSkew PutSendersOnOneClock(Trace& trace) {
+  const std::vector<Meeting> meetings = FindMeetings(trace);
+  EndSends(meetings, false, trace);
+  ClockSkew skew = EstimateClockSkew(trace);
+  RemoveClockSkew(skew, trace);
+  EndSends(meetings, true, trace);
+  MeetPartners(trace);
+  return skew;
+}
+
 ClockSkew PutOnOneClock(Trace& trace) {
   ClockSkew skew = EstimateClockSkew(trace);
   RemoveClockSkew(skew, trace);

@@ -57,4 +57,8 @@ void RemoveClockSkew(const ClockSkew& skew, Trace& trace);
 /// trace that has been through this comes out as it was.
 ClockSkew PutOnOneClock(Trace& trace);
 
+/// PutOnOneClock for ranks that can't tell when what they sent was over: until clocks agree a send
+/// is over when it is posted, from then on when its receive is.
+ClockSkew PutSendersOnOneClock(Trace& trace);
+
 }  // namespace isthmus::traces

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/checkpoint/checkpoint.h"
 #include "backend/torch/checkpoint/training_checkpoint.h"
 #include "backend/torch/data/sample_batches.h"
 #include "backend/torch/device/device.h"
@@ -72,6 +73,9 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
                   Executor& executor, Communicators& communicators, Device& device,
                   StepRecorder* recorder) {
   const TrainingIdentity identity{program, options.training.seed, options.facts.scenario_hash};
+  if (!options.checkpoint_folder.empty()) {
+    CheckReplaceable(options.checkpoint_folder, communicators.control());
+  }
   const std::int64_t first =
       options.resume_folder.empty()
           ? 0
@@ -84,6 +88,7 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
     const StepResult result = executor.RunStep(step);
     const double step_s = std::chrono::duration<double>(Clock::now() - begin).count();
     recorded.durations_ps.push_back(static_cast<std::int64_t>(step_s * 1e12));
+    if (recorder != nullptr) recorder->EndStep();
     if (rank.value() > 0) continue;
     StepProgress progress = Progress(program, result, step_s);
     progress.step = step + 1;

@@ -1,8 +1,12 @@
 """isthmus calibrate: measures this machine, and a scenario is simulated with what it wrote."""
 
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import tempfile
+import time
 import unittest
 
 import isthmus_cli
@@ -25,6 +29,22 @@ class CalibrateTest(isthmus_cli.CliTest):
         result = run("calibrate", "--quick", "-o", "/proc/none/cpu.yaml", timeout=20)
         self.assert_ends(result, 3)
         self.assertIn("/proc/none", result.stderr)
+
+    @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
+    def test_an_interrupt_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = subprocess.Popen(
+                [BINARY, "calibrate", "--quick", "-o", pathlib.Path(folder) / "here.yaml"],
+                env={**os.environ, "TMPDIR": folder}, text=True, stderr=subprocess.PIPE)
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            deadline = time.monotonic() + 30
+            while len(children.read_text().split()) < 4 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -signal.SIGINT)
+            self.assertIn("interrupted", error)
+            self.assertEqual(os.listdir(folder), [])
 
     @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
     def test_measures_fits_and_predicts(self):

@@ -42,13 +42,19 @@ void Rename(const fs::path& from, const fs::path& to) {
   if (error) throw base::IoError("rename", from.string(), error.value());
 }
 
-/// Puts the whole new folder in the place of an older one.
+/// Puts the whole new folder in the place of an older one, which has its name again if that fails.
 void Replace(const fs::path& partial, const fs::path& folder) {
+  if (!fs::exists(folder)) return Rename(partial, folder);
   const fs::path older = Beside(folder, ".older");
   std::error_code ignored;
   fs::remove_all(older, ignored);
-  if (fs::exists(folder)) Rename(folder, older);
-  Rename(partial, folder);
+  Rename(folder, older);
+  try {
+    Rename(partial, folder);
+  } catch (const base::IoError&) {
+    fs::rename(older, folder, ignored);
+    throw;
+  }
   fs::remove_all(older, ignored);
 }
 
@@ -184,8 +190,18 @@ std::uint64_t HashOfModel(const plan::Program& program) {
   return hash.digest();
 }
 
+void CheckReplaceable(const fs::path& folder, Communicator& control) {
+  internal::RunOnAll(control, [&] {
+    if (control.index() > 0 || !fs::exists(folder)) return;
+    if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::HasManifest(folder))) return;
+    throw base::Error(
+        fmt::format("{} is not a checkpoint, and would be replaced by one", folder.string()));
+  });
+}
+
 void WriteCheckpoint(const fs::path& folder, const CheckpointFacts& facts,
                      const std::vector<StoredPart>& owned, Communicator& control) {
+  CheckReplaceable(folder, control);
   const bool first = control.index() == 0;
   const fs::path partial = Beside(folder, ".partial");
   try {

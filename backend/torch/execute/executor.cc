@@ -113,7 +113,6 @@ StepResult Executor::RunStep(std::int64_t step) {
     values_.WaitForAll();
     for (Pending& send : sends_) send.Wait();
     sends_.clear();
-    if (options_.recorder != nullptr) options_.recorder->EndStep();
     if (options_.before_op) options_.before_op(position_);
     return EndStep();
   } catch (const base::IoError& error) {

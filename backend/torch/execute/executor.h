@@ -48,7 +48,8 @@ class Executor {
     /// Called before each op with its index in the role's list, and with the number of ops behind
     /// the last one.
     std::function<void(std::uint32_t op)> before_op = {};
-    StepRecorder* recorder = nullptr;  // told when ops run; null: nobody is
+    /// Told when ops run; who calls RunStep ends its steps. Null: nobody is told.
+    StepRecorder* recorder = nullptr;
   };
 
   /// Throws base::Error for a program that real ranks can't run: several steps, a module without a

@@ -78,7 +78,9 @@ ModuleParameters::ModuleParameters(const plan::Program& program, std::uint16_t m
 
 std::int64_t ModuleParameters::num_bytes() const {
   std::size_t bytes = 0;
-  for (const at::Tensor& buffer : weight_buffers_) bytes += buffer.nbytes();
+  if (on_host_.empty()) {
+    for (const at::Tensor& buffer : weight_buffers_) bytes += buffer.nbytes();
+  }
   for (const Bucket& bucket : buckets_) {
     bytes += bucket.gradients().nbytes();
     if (!bucket.owned_gradients().is_alias_of(bucket.gradients())) {

@@ -34,7 +34,8 @@ class ModuleParameters {
   std::vector<Adam>& states() { return states_; }  // by bucket
   /// Of all chunks.
   const std::vector<Parameter*>& frozen() const { return frozen_; }
-  std::int64_t num_bytes() const;  // weights, gradients and optimizer state
+  /// Weights, unless they are on the host, gradients and optimizer state.
+  std::int64_t num_bytes() const;
 
   Pending Gather(std::size_t bucket, Communicator& shards);
   Pending Reduce(std::size_t bucket, Communicator& shards);

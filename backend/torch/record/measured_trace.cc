@@ -6,10 +6,10 @@
 #include <chrono>
 #include <fstream>
 
+#include "backend/torch/record/host_place.h"
 #include "backend/torch/record/median_step.h"
 #include "base/hash.h"
 #include "traces/clock_skew.h"
-#include "traces/meetings.h"
 #include "traces/recorder.h"
 #include "traces/trace_file.h"
 
@@ -70,16 +70,12 @@ void Normalise(traces::Trace& trace) {
   for (traces::Event& event : trace.events) {
     for (std::int64_t* time : {&event.issue_ps, &event.start_ps, &event.end_ps}) *time -= first;
   }
-  for (const traces::Meeting& meeting : traces::FindMeetings(trace)) {
-    if (!meeting.is_message) continue;
-    traces::Event& send = trace.events[meeting.events[0]];
-    send.end_ps = std::max(send.start_ps, trace.events[meeting.events[1]].end_ps);
-  }
+  trace.trailer.step_end_ps = {0};
+  traces::PutSendersOnOneClock(trace);
   for (const traces::Event& event : trace.events) {
     trace.trailer.end_ps = std::max(trace.trailer.end_ps, event.end_ps);
   }
   trace.trailer.step_end_ps = {trace.trailer.end_ps};
-  traces::PutOnOneClock(trace);
   std::stable_sort(trace.events.begin(), trace.events.end(),
                    [](const auto& a, const auto& b) { return a.start_ps < b.start_ps; });
 }
@@ -101,16 +97,13 @@ std::int32_t AgreeOnClock(Device& device, Communicator& control) {
   mine[1] = std::int64_t{std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()};
   const at::Tensor all = GatherAll(mine, control);
   std::vector<std::int64_t> hosts;
-  std::int32_t node = 0;
   for (std::int64_t rank = 0; rank < control.size(); ++rank) {
-    const std::int64_t host = all[rank][0].item<std::int64_t>();
-    auto found = std::find(hosts.begin(), hosts.end(), host);
-    if (found == hosts.end()) found = hosts.insert(hosts.end(), host);
-    if (rank == control.index()) node = static_cast<std::int32_t>(found - hosts.begin());
+    hosts.push_back(all[rank][0].item<std::int64_t>());
   }
-  // The steady clocks of two hosts have nothing to do with each other.
-  device.SetClock(all[node == 0 ? 0 : control.index()][1].item<std::int64_t>());
-  return node;
+  const HostPlace place = PlaceAmong(hosts, static_cast<std::size_t>(control.index()));
+  // The steady clocks of two hosts have nothing to do with each other; ranks of one host share one.
+  device.SetClock(all[static_cast<std::int64_t>(place.first_rank)][1].item<std::int64_t>());
+  return place.node;
 }
 
 void WriteMeasuredTrace(const plan::Program& program, const RecordedSteps& recorded,

@@ -177,6 +177,29 @@ TEST(Checkpoint, AnotherModelOrSeedIsRefused) {
   ExpectOnBoth(ReadOnTwo(folder, other), "trained with seed 7, this run has seed 8");
 }
 
+TEST(Checkpoint, WhatIsNoCheckpointIsNotReplaced) {
+  const fs::path test = FreshFolder();
+  std::ofstream(test / "thesis.tex") << "x";
+  std::ofstream(test / "manifest") << "of something else";
+  for (const fs::path& place : {test, test / "thesis.tex"}) {
+    std::vector<std::string> errors(2);
+    RunOnRanks(ProgramOf(2), [&](base::Rank rank, backend::Communicators& communicators) {
+      Holder holder(0, rank.value(), 2);
+      try {
+        backend::WriteCheckpoint(place, kFacts, holder.parts, communicators.control());
+      } catch (const base::Error& error) {
+        errors[rank.index()] = error.what();
+      }
+    });
+    ExpectOnBoth(errors, "is not a checkpoint, and would be replaced by one");
+  }
+  EXPECT_TRUE(fs::exists(test / "thesis.tex"));
+  // An empty folder that was made for it is.
+  fs::create_directories(test / "saved");
+  Write(test / "saved", 0, 3);
+  EXPECT_EQ(ReadOnTwo(test / "saved"), (std::vector<std::string>{"", ""}));
+}
+
 TEST(Checkpoint, AFailedWriteThrowsOnEveryRankAndLeavesTheOlderOne) {
   const fs::path test = FreshFolder();
   const fs::path folder = test / "saved";

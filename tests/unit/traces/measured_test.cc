@@ -114,6 +114,25 @@ TEST(ClockSkew, KeepsReceivesAfterTheirSends) {
   EXPECT_NEAR(skew.clocks[1].offset_ps, -12'000, 1);
 }
 
+TEST(ClockSkew, OfSendersWithoutEndsComesFromCollectives) {
+  // Rank 1's clock is 5000 ahead. What rank 0 sends at 1000 is there at 1700, that is 6700 there;
+  // rank 0 can only tell that it waited for it at 90,000.
+  MeasuredRun run;
+  run.trace.header.classes[1].node = 1;
+  run.Transfer(0, true, 1000, 1000, 90'000);
+  run.Transfer(1, false, 6500, 6500, 6700);
+  for (const std::int64_t at : {10'000, 20'000, 30'000}) {
+    run.Collective(0, "all_reduce", at, at, at + 500);
+    run.Collective(1, "all_reduce", at + 5000, at + 5000, at + 5500);
+  }
+  const ClockSkew skew = PutSendersOnOneClock(run.trace);
+  // Messages weigh little beside collectives.
+  EXPECT_NEAR(skew.clocks[1].offset_ps, 5000, 10);
+  // Time 0 is when the first rank came: 1000.
+  EXPECT_NEAR(static_cast<double>(run.Find(0, 0, 1).end_ps), 700, 10);
+  EXPECT_EQ(run.Find(0, 0, 1).end_ps, run.Find(1, 0, 1).end_ps);
+}
+
 // Rank 1 is over late by 200, 300 and 110, which no order contradicts.
 MeasuredRun LateRun() {
   MeasuredRun run;

@@ -1,5 +1,6 @@
 #include "backend/torch/checkpoint/internal/manifest.h"
 
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -64,6 +65,12 @@ std::filesystem::path StateFileOf(const std::filesystem::path& folder, std::size
 void WriteManifest(const std::filesystem::path& folder, const Manifest& manifest) {
   const std::string text = LinesOf(manifest);
   base::WriteFile(folder / "manifest", text + ChecksumLine(text));
+}
+
+bool HasManifest(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "manifest");
+  std::string line;
+  return std::getline(file, line) && line == kFirstLine;
 }
 
 Manifest ReadManifest(const std::filesystem::path& folder) {

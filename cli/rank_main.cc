@@ -74,6 +74,7 @@ backend::RankRunOptions ToRankOptions(const RunOptions& options,
                 .scenario_hash = base::HashText(scenario.hash),
                 .commit = std::string(BuildCommit())},
       .checkpoint_folder = options.checkpoint.value_or(""),
+      .checkpoint_interval = options.checkpoint_interval,
       .resume_folder = options.resume.value_or("")};
 }
 

@@ -51,8 +51,14 @@ void AddRunOptions(CLI::App& app, RunOptions& options) {
   app.add_option("--trace", options.trace,
                  "Write the measured trace of the median step (.isthmus, .pftrace, .json, ...)")
       ->type_name("FILE");
-  app.add_option("--checkpoint", options.checkpoint, "Write the state after the last step")
-      ->type_name("DIR");
+  CLI::Option* checkpoint =
+      app.add_option("--checkpoint", options.checkpoint, "Write the state after the last step")
+          ->type_name("DIR");
+  app.add_option("--checkpoint-every", options.checkpoint_interval,
+                 "Write it after every N steps too, in the place of the one before")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->needs(checkpoint);
   app.add_option("--resume", options.resume, "Go on from a checkpoint, of any layout")
       ->type_name("DIR");
   app.add_option("--timeout", options.timeout_s, "Longest wait of a rank for others")
@@ -74,6 +80,9 @@ std::vector<std::string> ToArguments(const RunOptions& options) {
   add("--warmup", fmt::format("{}", options.num_warmup_steps));
   if (options.trace) add("--trace", *options.trace);
   if (options.checkpoint) add("--checkpoint", *options.checkpoint);
+  if (options.checkpoint_interval > 0) {
+    add("--checkpoint-every", fmt::format("{}", options.checkpoint_interval));
+  }
   if (options.resume) add("--resume", *options.resume);
   add("--timeout", fmt::format("{}", options.timeout_s));
   if (options.json) arguments.emplace_back("--json");

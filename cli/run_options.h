@@ -24,6 +24,7 @@ struct RunOptions {
   std::int64_t num_warmup_steps = 2;
   std::optional<std::string> trace;
   std::optional<std::string> checkpoint;
+  std::int64_t checkpoint_interval = 0;  // in steps; 0: only after the last
   std::optional<std::string> resume;
   std::int64_t timeout_s = 60;  ///< of every wait of a rank for others
   bool json = false;

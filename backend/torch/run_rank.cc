@@ -33,7 +33,7 @@ std::string FactsOf(const plan::Program& program, const RankRunOptions& options)
       "commit: {}\ntorch: {}\nprogram: {}\nsteps: {}\ntask: {}\nseed: {}\nlearning rate: {} to {} "
       "by {}, {} and {} steps\nadam: {} {} {} {}\nclip norm: {}\ninitial std: {}\nloss scale: {} "
       "{} "
-      "{} {}\ncheckpoint: {}\nresume: {}",
+      "{} {}\ncheckpoint: {} every {}\nresume: {}",
       options.facts.commit, TORCH_VERSION, base::HashText(plan::Hash(program)), options.num_steps,
       static_cast<int>(options.data), training.seed, training.learning_rate.peak,
       training.learning_rate.minimum, static_cast<int>(training.learning_rate.decay),
@@ -41,7 +41,8 @@ std::string FactsOf(const plan::Program& program, const RankRunOptions& options)
       training.beta2, training.epsilon, training.weight_decay, training.clip_norm,
       training.initial_std, training.loss_scaling.initial_scale,
       training.loss_scaling.growth_factor, training.loss_scaling.backoff_factor,
-      training.loss_scaling.growth_interval, options.checkpoint_folder, options.resume_folder);
+      training.loss_scaling.growth_interval, options.checkpoint_folder,
+      options.checkpoint_interval, options.resume_folder);
 }
 
 std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRunOptions& options) {
@@ -69,6 +70,12 @@ RunFacts FactsOfTrace(const RankRunOptions& options, const Device& device) {
           .seed = options.training.seed};
 }
 
+/// Behind `num_done` steps of the run, the last of them not being the run's.
+bool IsCheckpointDue(const RankRunOptions& options, std::int64_t num_done) {
+  const std::int64_t interval = options.checkpoint_interval;
+  return interval > 0 && num_done > 0 && num_done % interval == 0;
+}
+
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
                   Executor& executor, Communicators& communicators, Device& device,
                   StepRecorder* recorder) {
@@ -83,7 +90,11 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
   RankOutcome outcome;
   RecordedSteps recorded{.steps = {}, .num_warmup_steps = options.num_warmup_steps};
   if (recorder != nullptr) recorded.node = AgreeOnClock(device, communicators.control());
-  for (std::int64_t step = first; step < first + options.num_steps; ++step) {
+  const std::int64_t end = first + options.num_steps;
+  for (std::int64_t step = first; step < end; ++step) {
+    if (IsCheckpointDue(options, step - first)) {
+      SaveTraining(options.checkpoint_folder, identity, step, executor, communicators);
+    }
     const Clock::time_point begin = Clock::now();
     const StepResult result = executor.RunStep(step);
     const double step_s = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -97,8 +108,7 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
     if (options.on_step) options.on_step(progress);
   }
   if (!options.checkpoint_folder.empty()) {
-    SaveTraining(options.checkpoint_folder, identity, first + options.num_steps, executor,
-                 communicators);
+    SaveTraining(options.checkpoint_folder, identity, end, executor, communicators);
   }
   if (recorder != nullptr) {
     recorded.steps = recorder->TakeSteps();

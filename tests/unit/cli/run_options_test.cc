@@ -35,6 +35,7 @@ TEST(RunOptionsTest, RanksReadWhatWasPassedOn) {
                               .num_warmup_steps = 3,
                               .trace = "t.isthmus",
                               .checkpoint = "to",
+                              .checkpoint_interval = 25,
                               .resume = "from",
                               .timeout_s = 9,
                               .json = true};
@@ -46,6 +47,7 @@ TEST(RunOptionsTest, RanksReadWhatWasPassedOn) {
   EXPECT_EQ(parsed.num_warmup_steps, options.num_warmup_steps);
   EXPECT_EQ(parsed.trace, options.trace);
   EXPECT_EQ(parsed.checkpoint, options.checkpoint);
+  EXPECT_EQ(parsed.checkpoint_interval, 25);
   EXPECT_EQ(parsed.resume, options.resume);
   EXPECT_EQ(parsed.timeout_s, options.timeout_s);
   EXPECT_TRUE(parsed.json);

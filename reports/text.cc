@@ -23,6 +23,11 @@ constexpr std::size_t kShownCategories = 3;
 constexpr Table::TextStyle kRowsOnly{.indent = 2, .gap = 2, .titles = false};
 
 std::string InSeconds(double seconds) { return base::FormatSeconds(base::Seconds{seconds}); }
+// A core of a host has a thousandth of a GPU.
+std::string Speed(double tflops, int digits) {
+  return tflops < 1.0 ? fmt::format("{:.1f} GFLOPS", 1e3 * tflops)
+                      : fmt::format("{:.{}f} TFLOPS", tflops, digits);
+}
 std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{bytes}); }
 
 // Writes the sections one after the other into one text.
@@ -99,10 +104,9 @@ class TextReport : private Page {
                    "first forward to last backward or gradient reduction"});
     }
     rows.AddRow(
-        {"speed",
-         paint_(Hue::kStrong, fmt::format("{:.1f} TFLOPS/GPU", figures_.model_tflops_per_gpu)),
-         fmt::format("MFU {}, HFU {} of {:.0f} TFLOPS", base::FormatFraction(figures_.mfu),
-                     base::FormatFraction(figures_.hfu), figures_.peak_tflops_per_gpu)});
+        {"speed", paint_(Hue::kStrong, Speed(figures_.model_tflops_per_gpu, 1) + "/GPU"),
+         fmt::format("MFU {}, HFU {} of {}", base::FormatFraction(figures_.mfu),
+                     base::FormatFraction(figures_.hfu), Speed(figures_.peak_tflops_per_gpu, 0))});
     rows.AddRow({"throughput",
                  paint_(Hue::kStrong, RateInWords(figures_.tokens_per_s) + " tokens/s"),
                  RateInWords(figures_.samples_per_s) + " samples/s"});

@@ -41,8 +41,8 @@ std::string FactsOf(const plan::Program& program, const RankRunOptions& options)
       training.beta2, training.epsilon, training.weight_decay, training.clip_norm,
       training.initial_std, training.loss_scaling.initial_scale,
       training.loss_scaling.growth_factor, training.loss_scaling.backoff_factor,
-      training.loss_scaling.growth_interval, options.checkpoint_folder,
-      options.checkpoint_interval, options.resume_folder);
+      training.loss_scaling.growth_interval, options.checkpoint_folder, options.checkpoint_interval,
+      options.resume_folder);
 }
 
 std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRunOptions& options) {

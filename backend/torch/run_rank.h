@@ -54,9 +54,9 @@ struct RankRunOptions {
   DataSource data = DataSource::kCaptions;
   std::string trace_path;  // rank 0 writes the measured trace there; empty: none is recorded
   TraceFacts facts;
-  std::string checkpoint_folder;  // written at the end of the run; empty: none
+  std::string checkpoint_folder;         // written at the end of the run; empty: none
   std::int64_t checkpoint_interval = 0;  // steps after which it is written too; 0: at the end only
-  std::string resume_folder;      // read before the first step; empty: from scratch
+  std::string resume_folder;             // read before the first step; empty: from scratch
   /// Called on rank 0 after every step, from the rank's thread.
   std::function<void(const StepProgress& progress)> on_step = {};
 };

@@ -115,13 +115,16 @@ std::optional<profiles::Parameter> ChangedParameter(Resolution& resolution,
 // Whether the profile is of a host's cores (profiles/README.md): it has attention of one kind.
 bool IsOfHost(const profiles::Profile& profile) { return profile.has("host.cores"); }
 
+// A core has no unit that takes fp16 as fast as bf16, so each type needs its own.
 void ResolveHostKernels(Resolution& resolution, const profiles::Profile& profile) {
+  if (resolution.purpose != Purpose::kPredict) return;
   for (const ModuleSpec& module : resolution.spec.modules) {
-    const std::string dtype = plan::RateKey(module.settings.precision);
+    const std::string dtype = plan::ToText(module.settings.precision);
     if (!profile.KeysUnder(fmt::format("cpu.gemm.{}.", dtype)).empty()) continue;
     resolution.Complain(ModulePath(module, "precision"),
                         fmt::format("profile {} has no kernels of {}", profile.name(), dtype),
-                        "`isthmus calibrate` measures fp32 and bf16");
+                        "`isthmus calibrate` measures fp32 and bf16; `isthmus run` needs no "
+                        "profile");
   }
 }
 

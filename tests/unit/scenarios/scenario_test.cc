@@ -386,6 +386,25 @@ TEST(ScenarioTest, RanksOfAHostAreAsManyAsTheLayoutsHave) {
   EXPECT_EQ(scenario.profile.name(), "here");
 }
 
+TEST(ScenarioTest, AHostPredictsTypesThatWereMeasured) {
+  const std::filesystem::path folder = ::testing::TempDir();
+  std::ofstream(folder / "types.yaml")
+      << "profile: {name: here}\n"
+         "parameters:\n"
+         "  host.cores: {value: 8, unit: \"1\", mark: measured, source: test}\n"
+         "  cpu.gemm.bf16.m8_n8_k8: {value: 1e9, unit: FLOP/s, mark: measured, source: test}\n";
+  std::ofstream(folder / "on_a_host.yaml") << kOnAHost << "profile: types.yaml\n";
+  const auto load = [&](const std::string& dtype, Purpose purpose) {
+    return LoadScenario(folder / "on_a_host.yaml", {"modules.llm.precision=" + dtype},
+                        DefaultSearchPaths(), purpose);
+  };
+  EXPECT_NO_THROW(load("bf16", Purpose::kPredict));
+  for (const char* dtype : {"fp16", "fp32", "fp64"}) {
+    EXPECT_THROW(load(dtype, Purpose::kPredict), base::ScenarioError) << dtype;
+    EXPECT_NO_THROW(load(dtype, Purpose::kExecute)) << dtype;
+  }
+}
+
 TEST(ScenarioTest, AHostNeedsAProfileThatWasMeasuredThere) {
   EXPECT_THAT(ErrorOf(kOnAHost), HasSubstr("`isthmus calibrate -o cpu-host.yaml`"));
   EXPECT_THAT(ErrorOf(std::string(kOnAHost) + "profile: nowhere.yaml\n"),

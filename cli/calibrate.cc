@@ -1,5 +1,3 @@
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -15,6 +13,7 @@
 #include "cli/build_info.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/machine.h"
 #include "cli/rank_program.h"
 #include "scenarios/write_profile.h"
 #include "sim/calibrate/host_fit.h"
@@ -43,12 +42,6 @@ std::string Today() {
   std::tm parts{};
   gmtime_r(&now, &parts);
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
-
-std::int64_t MemoryBytes() {
-  struct sysinfo facts {};
-  if (sysinfo(&facts) != 0) throw base::IoError("ask for", "the machine's memory", errno);
-  return static_cast<std::int64_t>(facts.totalram) * facts.mem_unit;
 }
 
 std::string CpuName() {
@@ -149,12 +142,12 @@ int Calibrate(const CalibrateOptions& options) {
   fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", NumRanks(),
              NumCores(), options.quick ? 20 : 60);
   const std::vector<MeasuredRow> rows = Measure(options);
-  const profiles::Profile profile =
-      sim::FitHost(rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MemoryBytes()});
+  const profiles::Profile profile = sim::FitHost(
+      rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MachineMemory().value()});
   const scenarios::ProfileHead head{
       .command = options.quick ? "isthmus calibrate --quick" : "isthmus calibrate",
       .machine = fmt::format("{}, {} cores, {:.1f} GiB", CpuName(), NumCores(),
-                             static_cast<double>(MemoryBytes()) / (1 << 30)),
+                             static_cast<double>(MachineMemory().value()) / (1 << 30)),
       .versions = VersionsOf(rows),
       .commit = std::string(BuildCommit())};
   file.Write(scenarios::WriteProfile(profile, head));

@@ -8,8 +8,10 @@
 
 #include "backend/launch/launcher.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/rank_program.h"
 #include "traces/trace_file.h"
@@ -33,6 +35,30 @@ void CheckNumberOfRanks(const plan::Program& program) {
                   "  hint: start isthmus-rank on many machines with torchrun, srun or mpirun "
                   "(docs/cluster.md)",
                   program.num_ranks, num_cores, allowed));
+}
+
+// What ranks keep all the time; what comes on top of it in a step depends on more than the program.
+base::Bytes KeptBytes(const plan::Program& program) {
+  base::Bytes bytes;
+  for (int number = 0; number < program.num_ranks; ++number) {
+    const base::Rank rank{number};
+    for (const plan::Storage& storage : program.role(rank).storages) {
+      if (storage.persistent) bytes = bytes + program.Size(rank, storage.size);
+    }
+  }
+  return bytes;
+}
+
+// Linux would end a rank in the middle of things.
+void CheckMemory(const plan::Program& program) {
+  const base::Bytes needed = KeptBytes(program);
+  const base::Bytes available = MachineMemory();
+  if (needed < available) return;
+  throw base::Error(
+      fmt::format("weights, gradients and optimizer states of the {} ranks take {}, this machine "
+                  "has {}\n  hint: a smaller model (scenarios/host/twin.yaml is one), or more "
+                  "machines (docs/cluster.md); isthmus simulate only predicts",
+                  program.num_ranks, base::FormatBytes(needed), base::FormatBytes(available)));
 }
 
 // A trace that could not be written fails before anything runs. The file is left as it is.
@@ -80,6 +106,7 @@ class RankOutput {
 int Run(const RunCommandOptions& options) {
   const RunnableScenario runnable = LoadRunnable(options.run);
   CheckNumberOfRanks(runnable.program);
+  if (options.run.ranks_on == "cpu") CheckMemory(runnable.program);
   const fs::path program = FindRankProgram(options.run.ranks_on == "gpu");
   CheckTrace(options.run);
 

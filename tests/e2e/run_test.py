@@ -118,6 +118,13 @@ class RunTest(isthmus_cli.CliTest):
             time.sleep(0.01)
         self.fail("a rank outlived its launcher")
 
+    def test_more_than_the_machine_remembers_is_a_user_error(self):
+        self.make_rank("exit 0")
+        # 405 B parameters on 32 ranks.
+        result = self.run_it("--set", "num_gpus=32", "--set", "modules.llm.model=llama3-405b",
+                             "--set", "modules.llm.layout.tp=8")
+        self.assert_user_error(result, "of the 32 ranks take", "this machine has")
+
     def test_a_port_in_use_is_a_user_error(self):
         self.make_rank("exit 0")
         with socket.socket() as taken:

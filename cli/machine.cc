@@ -1,0 +1,17 @@
+#include "cli/machine.h"
+
+#include <sys/sysinfo.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace isthmus::cli {
+
+base::Bytes MachineMemory() {
+  struct sysinfo facts {};
+  if (sysinfo(&facts) != 0) throw base::IoError("ask for", "the machine's memory", errno);
+  return base::Bytes(static_cast<std::int64_t>(facts.totalram) * facts.mem_unit);
+}
+
+}  // namespace isthmus::cli

@@ -32,11 +32,21 @@ bool Equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
                             [](const at::Tensor& x, const at::Tensor& y) { return x.equal(y); });
 }
 
-/// One element of one rank's reduced gradient overflows in step 1 of 3, just before the check.
-TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllAndHalvesTheScale) {
+/// Frozen on ranks 0 and 1, in front of an LLM on ranks 2 and 3: rank 0 trains nothing.
+plan::Job BehindAFrozenEncoder() {
+  plan::Job job =
+      ParityJob(Placement::kNonColocated, {TinyEncoder("vision", {.dp = 2}), TinyLlm({.tp = 2})},
+                plan::DType::kFp16);
+  job.modules[0].settings.frozen = true;
+  job.modules[0].projector->frozen = true;
+  return job;
+}
+
+/// One element of rank 2's reduced gradient overflows in step 1 of 5, just before the check.
+void ExpectOverflowSkipsTheStepOnAll(const plan::Job& job) {
   std::array<Executor*, 4> executors{};
   int step_of_rank_2 = 0;
-  ParityRun run{.job = InFp16(), .training = ParityTraining()};
+  ParityRun run{.job = job, .training = ParityTraining()};
   run.training.loss_scaling = {.initial_scale = 1024.0, .growth_interval = 2};
   run.before_op = [&](const plan::Role& role, base::Rank rank, std::uint32_t index) {
     if (rank.value() != 2 || step_of_rank_2 != 1 || index >= role.ops.size()) return;
@@ -61,11 +71,33 @@ TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllAndHalvesTheScale) {
         const backend::StepResult next = executor.RunStep(2);
         EXPECT_FALSE(next.skipped);
         EXPECT_EQ(next.loss_scale, 512.0);
-        EXPECT_FALSE(Equal(Owned(executor), before));
+        // Whoever has nothing to train has nothing that changes.
+        EXPECT_EQ(Equal(Owned(executor), before), before.empty());
         // Two good steps in a row, 2 and 3, grow it again.
         EXPECT_FALSE(executor.RunStep(3).skipped);
         EXPECT_EQ(executor.RunStep(4).loss_scale, 1024.0);
+        EXPECT_EQ(executor.num_updates(), 4);
       });
+}
+
+TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllAndHalvesTheScale) {
+  ExpectOverflowSkipsTheStepOnAll(InFp16());
+}
+TEST(LossScaling, AnOverflowIsToldToRanksThatTrainNothing) {
+  ExpectOverflowSkipsTheStepOnAll(BehindAFrozenEncoder());
+}
+
+/// The clipped norm is that of the world on every rank, and the same as on the ranks that took it.
+TEST(LossScaling, TheNormIsToldToRanksThatTrainNothing) {
+  std::array<double, 4> norms{};
+  RunExecutors(
+      {.job = BehindAFrozenEncoder(), .training = ParityTraining()},
+      [&](const plan::Program&, base::Rank rank, Executor& executor, backend::Communicators&) {
+        executor.loss_scaler().Restore(1024.0, 0);
+        norms[rank.index()] = executor.RunStep(0).gradient_norm;
+      });
+  EXPECT_GT(norms[2], 0.0);
+  EXPECT_THAT(norms, testing::Each(norms[2]));
 }
 
 /// A scale at which every gradient overflows comes down by itself until training goes on.

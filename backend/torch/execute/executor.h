@@ -97,6 +97,14 @@ class Executor {
   void ProduceScalar(const plan::Op& op, plan::WorldScalar kind, const at::Tensor& value);
   void ReadScalars(const plan::Op& op);
   double GradientScale() const;
+  /// What ended a step on the world: sums of tokens and loss, the largest of the others.
+  struct Totals {
+    double tokens = 0.0;
+    double loss = 0.0;
+    double found_inf = 0.0;
+    std::optional<double> squared_norm = {};
+  };
+  Totals AgreeOnTotals();
   StepResult EndStep();
 
   at::ScalarType ScalarType(std::uint16_t module) const;

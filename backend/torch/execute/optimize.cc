@@ -61,20 +61,41 @@ double Executor::GradientScale() const {
   return scale * std::min(1.0, options_.training.clip_norm / (norm + kClipEpsilon));
 }
 
+Executor::Totals Executor::AgreeOnTotals() {
+  // Ranks without trained parameters have read no scalars; squares are never below 0.
+  constexpr double kNoNorm = -1.0;
+  at::Tensor mine = at::zeros({1, 4}, at::kDouble);
+  mine[0][0] = static_cast<double>(sums_.tokens);
+  if (sums_.loss.defined()) mine[0][1] = sums_.loss.to(at::kCPU).squeeze();
+  mine[0][2] = scalars_.found_inf;
+  mine[0][3] = scalars_.squared_norm.value_or(kNoNorm);
+  Communicator& control = communicators_.control();
+  at::Tensor all = at::zeros({control.size(), 4}, at::kDouble);
+  control.AllGather(all, mine).Wait();
+  Totals totals;
+  for (std::int64_t rank = 0; rank < all.size(0); ++rank) {
+    totals.tokens += all[rank][0].item<double>();
+    totals.loss += all[rank][1].item<double>();
+    totals.found_inf = std::max(totals.found_inf, all[rank][2].item<double>());
+    const double squared_norm = all[rank][3].item<double>();
+    // A norm that isn't a number stays one.
+    if (!(squared_norm <= totals.squared_norm.value_or(kNoNorm))) {
+      totals.squared_norm = squared_norm;
+    }
+  }
+  return totals;
+}
+
 StepResult Executor::EndStep() {
-  // Tokens and loss, for those who watch; ranks without trained parameters know neither yet.
-  at::Tensor totals = at::zeros({2}, at::kDouble);
-  totals[0] = static_cast<double>(sums_.tokens);
-  if (sums_.loss.defined()) totals[1] = sums_.loss.to(at::kCPU);
-  communicators_.control().AllReduce(totals).Wait();
-  const double tokens = std::max(totals[0].item<double>(), 1.0);
+  const Totals totals = AgreeOnTotals();
+  const double tokens = std::max(totals.tokens, 1.0);
   StepResult result;
-  result.tokens = static_cast<std::int64_t>(totals[0].item<double>());
-  result.loss = totals[1].item<double>() / tokens;
+  result.tokens = static_cast<std::int64_t>(totals.tokens);
+  result.loss = totals.loss / tokens;
   result.loss_scale = sums_.loss_scale;
-  result.skipped = scalars_.found_inf > 0.0;
-  if (scalars_.squared_norm) {
-    result.gradient_norm = std::sqrt(*scalars_.squared_norm) / (tokens * sums_.loss_scale);
+  result.skipped = totals.found_inf > 0.0;
+  if (totals.squared_norm) {
+    result.gradient_norm = std::sqrt(*totals.squared_norm) / (tokens * sums_.loss_scale);
   }
   if (!result.skipped) ++num_updates_;
   if (has_fp16()) scaler_.Update(result.skipped);

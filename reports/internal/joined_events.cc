@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/statistics.h"
 #include "reports/internal/window.h"
 
 namespace isthmus::reports {
@@ -53,10 +54,7 @@ class Rows {
       row.time = {static_cast<double>(sum.predicted) * share,
                   static_cast<double>(sum.measured) * share};
       if (sum.abs_errors.empty()) continue;
-      const auto middle =
-          sum.abs_errors.begin() + static_cast<std::ptrdiff_t>(sum.abs_errors.size() / 2);
-      std::nth_element(sum.abs_errors.begin(), middle, sum.abs_errors.end());
-      row.median_abs_error = *middle;
+      row.median_abs_error = base::Median(std::move(sum.abs_errors));
     }
     std::stable_sort(rows.begin(), rows.end(), [](const ComparedRow& a, const ComparedRow& b) {
       return std::abs(a.time.difference_s()) > std::abs(b.time.difference_s());

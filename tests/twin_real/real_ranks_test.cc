@@ -67,6 +67,7 @@ RealRun RunRecorded(const plan::Program& program) {
     log.calls.clear();
     for (int step = 0; step < kSteps; ++step) {
       executor.RunStep(step);
+      recorder.EndStep();
       recorded.durations_ps.push_back(1);
     }
     // Behind the last op come the sums for those who watch.

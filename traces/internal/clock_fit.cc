@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/statistics.h"
 #include "traces/internal/offset_graph.h"
 #include "traces/meetings.h"
 
@@ -23,6 +24,11 @@ constexpr double kSlack = 0.5;  // picoseconds: what rounding may leave of a vio
 constexpr double kMessageWeight = 1.0 / 64;
 constexpr int kDriftRounds = 3;
 constexpr int kMostSweeps = 400;
+
+// 0 of none: ranks that were over with nothing together.
+double MedianOf(std::vector<double> values) {
+  return values.empty() ? 0 : base::Median(std::move(values));
+}
 
 // Two ranks and what they did together: events over together, and order that must hold.
 struct Pair {
@@ -147,7 +153,7 @@ class Fit {
       }
     }
     skew.num_samples = static_cast<std::int64_t>(apart.size());
-    skew.residual_ps = Median(apart);
+    skew.residual_ps = MedianOf(apart);
     return skew;
   }
 
@@ -156,7 +162,7 @@ class Fit {
     for (const Pair& pair : pairs_) {
       std::vector<double> apart;
       for (const auto& [one, other] : pair.ends) apart.push_back(End(one) - End(other));
-      differences.push_back({pair.one, pair.other, Median(apart), pair.weight()});
+      differences.push_back({pair.one, pair.other, MedianOf(apart), pair.weight()});
     }
     const std::vector<double> offsets = SolveOffsets(differences, skew_.clocks.size());
     for (std::size_t index = 0; index < offsets.size(); ++index) {
@@ -180,7 +186,7 @@ class Fit {
       for (const auto& [one, other] : pair.ends) {
         apart.push_back(End(one) - End(other) - slope * (End(one) - middle));
       }
-      differences.push_back({pair.one, pair.other, Median(apart), pair.weight()});
+      differences.push_back({pair.one, pair.other, MedianOf(apart), pair.weight()});
     }
     const std::vector<double> offsets = SolveOffsets(differences, skew_.clocks.size());
     for (std::size_t index = 0; index < offsets.size(); ++index) {
@@ -207,7 +213,7 @@ class Fit {
         when.push_back(samples[index].first);
         apart.push_back(samples[index].second);
       }
-      return std::pair{Median(when), Median(apart)};
+      return std::pair{MedianOf(when), MedianOf(apart)};
     };
     const auto [early, apart_early] = median_of(0, half);
     const auto [late, apart_late] = median_of(samples.size() - half, samples.size());

@@ -65,14 +65,6 @@ Vector Apply(const std::vector<Difference>& differences, const Vector& x) {
 
 }  // namespace
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 std::vector<std::uint32_t> RootsOf(const std::vector<Difference>& differences, std::size_t count) {
   return Span(differences, count).roots;
 }

@@ -6,9 +6,6 @@
 
 namespace isthmus::traces::internal {
 
-/// The middle value (of an even number the mean of the two); 0 of none.
-double Median(std::vector<double> values);
-
 /// A measured x[one] - x[other].
 struct Difference {
   std::uint32_t one = 0;

@@ -35,12 +35,6 @@ TEST(OffsetGraph, ContradictionsAreSharedByWeight) {
   EXPECT_THAT(x, ElementsAre(DoubleNear(0, 1e-9), DoubleNear(2.2, 1e-9), DoubleNear(4.4, 1e-9)));
 }
 
-TEST(Median, OfAnEvenNumberIsTheMeanOfTheMiddleTwo) {
-  EXPECT_EQ(internal::Median({9, 1, 5}), 5);
-  EXPECT_EQ(internal::Median({9, 1, 5, 3}), 4);
-  EXPECT_EQ(internal::Median({}), 0);
-}
-
 TEST(Meetings, AreTheKthOpsOfAGroupAndTheKthMessages) {
   MeasuredRun run;
   for (const std::uint32_t rank : {0U, 1U}) {

@@ -52,7 +52,7 @@ def layout(tp, pp, dp, first_rank=0):
 def layout_values(row):
     tp, pp, dp = (int(row[key]) for key in ("llm_tp", "llm_pp", "llm_dp"))
     apart = row["mode"] == "non-colocated"
-    # As the paper's Fig. 9 has it: the LLM on the first ranks, the encoder behind it or on the same.
+    # As the paper's Fig. 9 has it: the LLM first, the encoder behind or on its ranks.
     encoder = layout(row["enc_tp"], 1, row["enc_dp"], tp * pp * dp if apart else 0)
     # Two microbatches, or one a stage; the losses don't depend on it.
     microbatch = max(1, BATCH // (dp * max(2, pp)))
@@ -69,8 +69,8 @@ def sweep(options):
                   "modules.llm.frozen": "true" if llm == "frozen" else "false"}
         base = f"H.{llm}"
         losses[base] = train(options, base, common | {
-            "num_gpus": 4, "modules.llm.layout": layout(4, 1, 1), "modules.vision.layout": "inherit",
-            "workload.microbatch_size": BATCH // 2})
+            "num_gpus": 4, "modules.llm.layout": layout(4, 1, 1),
+            "modules.vision.layout": "inherit", "workload.microbatch_size": BATCH // 2})
         for row in rows:
             if row["llm"] != llm:
                 continue

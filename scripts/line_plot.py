@@ -35,7 +35,7 @@ def text(x, y, words, anchor="start"):
 
 
 def write(path, series, logarithmic, title):
-    """`series`: values by step from 1 on, by name. A logarithmic axis has zeros on its lower edge."""
+    """`series`: values by step from 1 on, by name. Zeros are on a logarithmic axis's lower edge."""
     axis = Axis([value for values in series.values() for value in values], logarithmic)
     num_steps = max(len(values) for values in series.values())
     width = WIDTH - LEFT - RIGHT

@@ -74,7 +74,7 @@ std::string SharedGroupName(const Program& program, const GroupRef& group) {
 }
 
 std::string GroupName(const Program& program, const GroupRef& group) {
-  const std::string name = SharedGroupName(program, group);
+  std::string name = SharedGroupName(program, group);
   if (group.kind != GroupRef::Kind::kBoundary) return name;
   return fmt::format("{} {}", name, group.index);
 }

@@ -58,7 +58,7 @@ class Fit {
   }
 
   ClockSkew Run() {
-    const ClockSkew one_clock = Describe();
+    ClockSkew one_clock = Describe();
     const bool violated = IsViolated();
     if (!violated && IsOneHost()) return one_clock;
     TakeOffsets();

@@ -16,6 +16,7 @@ class MutatingBackend final : public c10d::Backend {
         inner_(std::move(inner)),
         mutation_(mutation) {}
 
+  // NOLINTNEXTLINE(readability-const-return-type): as c10d declares it.
   const std::string getBackendName() const override { return "mutating"; }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {

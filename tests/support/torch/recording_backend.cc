@@ -25,6 +25,7 @@ class RecordingBackend final : public c10d::Backend {
         number_(number),
         log_(log) {}
 
+  // NOLINTNEXTLINE(readability-const-return-type): as c10d declares it.
   const std::string getBackendName() const override { return "recording"; }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {

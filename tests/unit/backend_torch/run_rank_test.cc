@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/launch/internal/port.h"
 #include "base/error.h"
 #include "tests/support/program_jobs.h"
 #include "traces/check_measured.h"
@@ -45,6 +46,12 @@ RankRunOptions OptionsOf(int rank, std::uint16_t port) {
   return options;
 }
 
+/// Two ranks that meet at a port that is free now.
+std::vector<RankRunOptions> BothRanks() {
+  const std::uint16_t port = internal::FreePort();
+  return {OptionsOf(0, port), OptionsOf(1, port)};
+}
+
 /// What each of two ranks threw, or "".
 std::vector<std::string> ErrorsOf(const plan::Program& program,
                                   const std::vector<RankRunOptions>& options,
@@ -67,8 +74,7 @@ std::vector<std::string> ErrorsOf(const plan::Program& program,
 
 TEST(RunRankTest, TellsWhatItTrained) {
   std::vector<RankOutcome> outcomes;
-  const auto errors =
-      ErrorsOf(TinyProgram({.dp = 2}), {OptionsOf(0, 23'451), OptionsOf(1, 23'451)}, outcomes);
+  const auto errors = ErrorsOf(TinyProgram({.dp = 2}), BothRanks(), outcomes);
   ASSERT_THAT(errors, Each(""));
   ASSERT_EQ(outcomes[0].steps.size(), 3U);
   EXPECT_EQ(outcomes[0].steps.back().step, 3);
@@ -80,7 +86,7 @@ TEST(RunRankTest, TellsWhatItTrained) {
 // Every op of both ranks is there, in order, and none ends before it starts.
 TEST(RunRankTest, WritesAStepAsATrace) {
   const std::string path = ::testing::TempDir() + "run_rank_test.isthmus";
-  std::vector<RankRunOptions> options{OptionsOf(0, 23'453), OptionsOf(1, 23'453)};
+  std::vector<RankRunOptions> options = BothRanks();
   for (RankRunOptions& rank : options) rank.trace_path = path;
   const plan::Program program = TinyProgram({.pp = 2});
   std::vector<RankOutcome> outcomes;
@@ -100,7 +106,7 @@ TEST(RunRankTest, WritesAStepAsATrace) {
 // With collectives that tell from their own thread when they are over, and ones that can't.
 TEST(RunRankTest, WritesAStepOfDataParallelRanksAsATrace) {
   const std::string path = ::testing::TempDir() + "run_rank_dp_test.isthmus";
-  std::vector<RankRunOptions> options{OptionsOf(0, 23'454), OptionsOf(1, 23'454)};
+  std::vector<RankRunOptions> options = BothRanks();
   for (RankRunOptions& rank : options) rank.trace_path = path;
   const plan::Program program = TinyProgram({.dp = 2});
   std::vector<RankOutcome> outcomes;
@@ -111,7 +117,7 @@ TEST(RunRankTest, WritesAStepOfDataParallelRanksAsATrace) {
 
 // Another seed on rank 1: both say so before anything runs.
 TEST(RunRankTest, RefusesRanksThatRunSomethingElse) {
-  std::vector<RankRunOptions> options{OptionsOf(0, 23'452), OptionsOf(1, 23'452)};
+  std::vector<RankRunOptions> options = BothRanks();
   options[1].training.seed = 5;
   std::vector<RankOutcome> outcomes;
   EXPECT_THAT(ErrorsOf(TinyProgram({.dp = 2}), options, outcomes),

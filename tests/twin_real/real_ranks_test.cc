@@ -1,6 +1,6 @@
 #include <filesystem>
 #include <map>
-#include <set>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -37,6 +37,8 @@ constexpr auto kTimeout = std::chrono::seconds(60);
 struct RealJob {
   std::string name;
   plan::Job job;
+  /// What ctest shows, in the place of bytes.
+  friend void PrintTo(const RealJob& real, std::ostream* out) { *out << real.name; }
 };
 
 struct RealRun {

@@ -44,6 +44,10 @@ void RemoveClockSkew(const ClockSkew& skew, Trace& trace) {
     correct(wait.rank_class, wait.start_ps);
     correct(wait.rank_class, wait.end_ps);
   }
+  for (KernelRun& kernel : trace.trailer.kernels) {
+    correct(kernel.rank_class, kernel.start_ps);
+    correct(kernel.rank_class, kernel.end_ps);
+  }
   std::vector<std::int64_t>& step_ends = trace.trailer.step_end_ps;
   std::fill(step_ends.begin(), step_ends.end(), 0);
   trace.trailer.end_ps = 0;

@@ -23,7 +23,8 @@
 ///   doesn't know when the others came. Whoever gathers the ranks' events puts them on one clock
 ///   and moves these starts to when the last partner came: PutOnOneClock (clock_skew.h);
 /// - `node` of a class is its rank's host: ranks of one host share a clock;
-/// - pieces of a block that were timed are inner events; `block` of the op gives their names.
+/// - pieces of a block that were timed are inner events; `block` of the op gives their names;
+/// - kernels that a device's profiler saw are in the trailer, each with its op.
 namespace isthmus::traces {
 
 enum class TraceKind : std::uint8_t { kPredicted, kMeasured };
@@ -242,6 +243,18 @@ struct ImposedWait {
   bool operator==(const ImposedWait&) const = default;
 };
 
+/// A kernel that ran on a class' device, and the Compute or Optimizer op that launched it. Measured
+/// traces of GPUs have them, in the order of their starts by class; times are on the events' clock.
+struct KernelRun {
+  std::uint32_t rank_class = 0;
+  std::uint32_t op = 0;
+  std::uint32_t name = 0;    // index into Trailer::kernel_names
+  std::uint32_t stream = 0;  // the profiler's number of it
+  std::int64_t start_ps = 0;
+  std::int64_t end_ps = 0;
+  bool operator==(const KernelRun&) const = default;
+};
+
 /// What is known only at the end. A trailer without ops that ends at 0 is of a run that took place
 /// nowhere: its memory was predicted from the program alone.
 struct Trailer {
@@ -249,6 +262,8 @@ struct Trailer {
   std::vector<std::int64_t> step_end_ps;
   std::vector<MemoryPeak> memory;
   std::vector<ImposedWait> waits;
+  std::vector<std::string> kernel_names;
+  std::vector<KernelRun> kernels;
   std::uint64_t num_ops = 0;  // executed (simulated) ops
   std::int32_t simulated_ranks = 0;
   bool folded = false;

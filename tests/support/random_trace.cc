@@ -51,6 +51,7 @@ class Builder {
   void Collective();
   void Message(std::uint32_t from, std::uint32_t to);
   void MakeTrailer();
+  void AddKernels();
   std::uint32_t AddOp(std::uint32_t rank_class, OpRecord op);
   void AddMemory(std::uint32_t rank_class, std::int64_t time);
   void AddPieces(const Event& op, std::vector<Event>& events);
@@ -249,6 +250,20 @@ void Builder::AddMemory(std::uint32_t rank_class, std::int64_t time) {
                              .bytes = random_.UniformInt(0, std::int64_t{80} << 30U)});
 }
 
+void Builder::AddKernels() {
+  traces::Trailer& trailer = trace_.trailer;
+  trailer.kernel_names = {Text(), "gemm"};
+  for (const Event& event : trace_.events) {
+    if (event.inner > 0) continue;
+    trailer.kernels.push_back({.rank_class = event.rank_class,
+                               .op = event.op,
+                               .name = static_cast<std::uint32_t>(random_.UniformInt(0, 1)),
+                               .stream = 7,
+                               .start_ps = event.start_ps,
+                               .end_ps = event.end_ps});
+  }
+}
+
 void Builder::MakeTrailer() {
   traces::Trailer& trailer = trace_.trailer;
   for (const Event& event : trace_.events) trailer.end_ps = std::max(trailer.end_ps, event.end_ps);
@@ -264,6 +279,7 @@ void Builder::MakeTrailer() {
     peak.reserved_bytes = peak.peak_bytes + 56;
     peak.categories = {{"parameters", 12}, {"activations", 34}};
   }
+  if (random_.Chance(0.5)) AddKernels();
   trailer.num_ops = trace_.events.size();
   trailer.simulated_ranks = shape_.num_classes;
   trailer.folded = random_.Chance(0.5);

@@ -161,6 +161,33 @@ MemoryPeak Decode(const proto::MemoryPeak& message) {
   return peak;
 }
 
+Defect DecodeKernels(const proto::Kernels& message, Trailer& trailer) {
+  trailer.kernel_names.assign(message.names().begin(), message.names().end());
+  const int count = message.class_deltas_size();
+  for (const int size :
+       {message.op_deltas_size(), message.name_indices_size(), message.streams_size(),
+        message.start_deltas_size(), message.durations_size()}) {
+    if (size != count) return "has kernels with columns of different lengths";
+  }
+  // In unsigned numbers: deltas of a damaged file may wrap.
+  std::uint32_t rank_class = 0;
+  std::uint32_t op = 0;
+  std::uint64_t start = 0;
+  for (int index = 0; index < count; ++index) {
+    rank_class += static_cast<std::uint32_t>(message.class_deltas(index));
+    op += static_cast<std::uint32_t>(message.op_deltas(index));
+    start += static_cast<std::uint64_t>(message.start_deltas(index));
+    const std::uint64_t end = start + static_cast<std::uint64_t>(message.durations(index));
+    trailer.kernels.push_back({.rank_class = rank_class,
+                               .op = op,
+                               .name = message.name_indices(index),
+                               .stream = message.streams(index),
+                               .start_ps = static_cast<std::int64_t>(start),
+                               .end_ps = static_cast<std::int64_t>(end)});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Defect Decode(const proto::Header& message, Header& header) {
@@ -209,7 +236,7 @@ Defect Decode(const proto::OpTable& message, std::vector<OpRecord>& ops) {
   return std::nullopt;
 }
 
-void Decode(const proto::Trailer& message, Trailer& trailer) {
+Defect Decode(const proto::Trailer& message, Trailer& trailer) {
   trailer.end_ps = message.end_ps();
   trailer.step_end_ps.assign(message.step_end_ps().begin(), message.step_end_ps().end());
   for (const proto::MemoryPeak& peak : message.memory()) trailer.memory.push_back(Decode(peak));
@@ -223,6 +250,7 @@ void Decode(const proto::Trailer& message, Trailer& trailer) {
   trailer.num_ops = message.num_ops();
   trailer.simulated_ranks = message.simulated_ranks();
   trailer.folded = message.folded();
+  return DecodeKernels(message.kernels(), trailer);
 }
 
 }  // namespace isthmus::traces::internal

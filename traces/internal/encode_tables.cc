@@ -143,6 +143,20 @@ void Encode(const MemoryPeak& peak, proto::MemoryPeak& message) {
   }
 }
 
+void EncodeKernels(const Trailer& trailer, proto::Kernels& message) {
+  for (const std::string& name : trailer.kernel_names) message.add_names(name);
+  KernelRun last;
+  for (const KernelRun& kernel : trailer.kernels) {
+    message.add_class_deltas(static_cast<std::int32_t>(kernel.rank_class - last.rank_class));
+    message.add_op_deltas(static_cast<std::int32_t>(kernel.op - last.op));
+    message.add_name_indices(kernel.name);
+    message.add_streams(kernel.stream);
+    message.add_start_deltas(kernel.start_ps - last.start_ps);
+    message.add_durations(kernel.end_ps - kernel.start_ps);
+    last = kernel;
+  }
+}
+
 }  // namespace
 
 void Encode(const Header& header, proto::Header& message) {
@@ -204,6 +218,7 @@ void Encode(const Trailer& trailer, proto::Trailer& message) {
   message.set_num_ops(trailer.num_ops);
   message.set_simulated_ranks(trailer.simulated_ranks);
   message.set_folded(trailer.folded);
+  if (!trailer.kernels.empty()) EncodeKernels(trailer, *message.mutable_kernels());
 }
 
 }  // namespace isthmus::traces::internal

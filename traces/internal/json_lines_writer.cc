@@ -150,6 +150,15 @@ Json ToJson(const ImposedWait& wait) {
           {"straggler", wait.straggler}};
 }
 
+Json ToJson(const KernelRun& kernel) {
+  return {{"rank_class", kernel.rank_class},
+          {"op", kernel.op},
+          {"name", kernel.name},
+          {"stream", kernel.stream},
+          {"start_ps", kernel.start_ps},
+          {"end_ps", kernel.end_ps}};
+}
+
 Json ToJson(const Trailer& trailer) {
   const auto convert = [](const auto& entry) { return ToJson(entry); };
   Json json{{"end_ps", trailer.end_ps}, {"step_end_ps", trailer.step_end_ps}};
@@ -158,6 +167,10 @@ Json ToJson(const Trailer& trailer) {
   json["num_ops"] = trailer.num_ops;
   json["simulated_ranks"] = trailer.simulated_ranks;
   json["folded"] = trailer.folded;
+  if (!trailer.kernels.empty()) {
+    json["kernel_names"] = trailer.kernel_names;
+    json["kernels"] = ListOf(trailer.kernels, convert);
+  }
   return json;
 }
 

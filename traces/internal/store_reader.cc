@@ -170,7 +170,7 @@ Defect StoreReader::TakeCounters(const proto::MemoryCounters& columns) {
 }
 
 Defect StoreReader::TakeTrailer(const proto::Trailer& message) {
-  Decode(message, trailer_.emplace());
+  if (Defect defect = Decode(message, trailer_.emplace())) return defect;
   return TraceIndex(header_).DefectOf(*trailer_);
 }
 

@@ -23,6 +23,6 @@ Defect Decode(const proto::Header& message, Header& header);
 Defect Decode(const proto::RoleTable& message, RoleRecord& role);
 /// Appends to `ops`.
 Defect Decode(const proto::OpTable& message, std::vector<OpRecord>& ops);
-void Decode(const proto::Trailer& message, Trailer& trailer);
+Defect Decode(const proto::Trailer& message, Trailer& trailer);
 
 }  // namespace isthmus::traces::internal

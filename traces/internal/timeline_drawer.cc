@@ -62,6 +62,11 @@ void TimelineDrawer::AddSlots(const RankClass& rank_class) {
                         .tracks = {}});
     }
   }
+  kernel_slots_.push_back({.process = ProcessOf(rank_class),
+                           .order = order,
+                           .is_lane = false,
+                           .name = "kernels",
+                           .tracks = {}});
 }
 
 TimelineDrawer::Slot& TimelineDrawer::SlotOf(const Event& event, Part part) {
@@ -137,8 +142,23 @@ void TimelineDrawer::DrawRest() {
   for (std::vector<ImposedWait>& waits : waits_) {
     for (; !waits.empty(); waits.pop_back()) DrawWait(waits.back());
   }
-  for (Slot& slot : slots_) {
-    for (Slot::Track& track : slot.tracks) Close(track, kEndOfTime);
+  DrawKernels();
+  for (std::vector<Slot>* slots : {&slots_, &kernel_slots_}) {
+    for (Slot& slot : *slots) {
+      for (Slot::Track& track : slot.tracks) Close(track, kEndOfTime);
+    }
+  }
+}
+
+void TimelineDrawer::DrawKernels() {
+  for (const KernelRun& kernel : trailer_.kernels) {
+    TimelineSlice slice;
+    slice.name = trailer_.kernel_names[kernel.name];
+    slice.category = "kernel";
+    slice.start_ps = kernel.start_ps;
+    slice.end_ps = kernel.end_ps;
+    slice.annotations.push_back({"op", std::int64_t{kernel.op}});
+    Place(kernel_slots_[kernel.rank_class], std::move(slice));
   }
 }
 

@@ -60,6 +60,7 @@ class TimelineDrawer {
   void DrawTransfer(const Event& event);
   void DrawWaitsBefore(const Event& event);
   void DrawWait(const ImposedWait& wait);
+  void DrawKernels();
   std::vector<Annotation> AnnotationsOf(const Event& event) const;
   void Place(Slot& slot, TimelineSlice slice);
   void Close(Slot::Track& track, std::int64_t until_ps);
@@ -72,6 +73,7 @@ class TimelineDrawer {
   TimelineRenderer& renderer_;
   std::vector<Slot> slots_;              // by class, lane and part; the steps last
   std::vector<std::size_t> first_slot_;  // by class
+  std::vector<Slot> kernel_slots_;       // by class, below its lanes
   std::uint32_t num_tracks_ = 0;
   std::vector<std::vector<ImposedWait>> waits_;  // by class, the next one last
   std::vector<std::size_t> compute_lane_;        // by role

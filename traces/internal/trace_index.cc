@@ -129,6 +129,17 @@ Defect TraceIndex::DefectOf(const Trailer& trailer) const {
                          .end_ps = wait.end_ps};
     if (Defect defect = DefectOf(as_event)) return defect;
   }
+  for (const KernelRun& kernel : trailer.kernels) {
+    const Event as_event{.rank_class = kernel.rank_class,
+                         .op = kernel.op,
+                         .issue_ps = kernel.start_ps,
+                         .start_ps = kernel.start_ps,
+                         .end_ps = kernel.end_ps};
+    if (Defect defect = DefectOf(as_event)) return defect;
+    if (kernel.name >= trailer.kernel_names.size()) {
+      return Unknown("kernel name", kernel.name, trailer.kernel_names.size());
+    }
+  }
   return std::nullopt;
 }
 

@@ -148,5 +148,18 @@ TEST(TimelineTest, ARunWithoutEventsIsDrawn) {
   EXPECT_TRUE(lines.finished);
 }
 
+// What a GPU's profiler saw, on a track of its own below the lanes; two streams overlap.
+TEST(TimelineTest, KernelsHaveATrackOfTheirOwn) {
+  Trace trace = OneLane(1);
+  trace.events = {At(0, 0, 0, 60)};
+  trace.trailer.kernel_names = {"gemm", "add"};
+  trace.trailer.kernels = {{.name = 0, .stream = 7, .start_ps = 10, .end_ps = 30},
+                           {.name = 1, .stream = 13, .start_ps = 20, .end_ps = 40},
+                           {.name = 1, .stream = 7, .start_ps = 40, .end_ps = 50}};
+  const Lines lines = Draw(trace);
+  EXPECT_THAT(lines.LinesOf("kernels"), ElementsAre("10 [gemm", "30 ]", "40 [add", "50 ]"));
+  EXPECT_THAT(lines.LinesOf("kernels (2)"), ElementsAre("20 [add", "40 ]"));
+}
+
 }  // namespace
 }  // namespace isthmus::traces::internal

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -42,17 +43,32 @@ int CountGpus() {
   return count;
 }
 
+cudaDeviceProp PropertiesOf(int index) {
+  cudaDeviceProp properties{};
+  CheckCuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  return properties;
+}
+
+std::string UuidOf(int index) {
+  const cudaDeviceProp properties = PropertiesOf(index);
+  std::string text;
+  for (const char byte : properties.uuid.bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const GpuRequest& request, int num_gpus, std::chrono::milliseconds timeout,
-             std::unique_ptr<BackendFactory> gloo)
+  CudaDevice(const GpuRequest& request, int num_gpus, std::unique_ptr<BackendFactory> gloo)
       : index_(static_cast<c10::DeviceIndex>(request.local_rank % num_gpus)),
-        is_nccl_(request.local_world_size <= num_gpus) {
+        timeout_(request.timeout) {
     CheckCuda(cudaSetDevice(index_), "cudaSetDevice");
     c10::cuda::set_device(index_);
-    copies_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
+    copies_ = OwnStream();
+    is_nccl_ = request.each_has_its_own(UuidOf(index_));
     if (is_nccl_) {
-      factory_ = std::make_unique<NcclFactory>(index_, timeout);
+      factory_ = std::make_unique<NcclFactory>(index_, timeout_);
     } else {
       factory_ = std::make_unique<StagedGlooFactory>(std::move(gloo));
     }
@@ -63,14 +79,15 @@ class CudaDevice final : public Device {
   at::Device torch_device() const override { return {at::kCUDA, index_}; }
 
   std::string description() const override {
-    cudaDeviceProp properties{};
-    CheckCuda(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     int driver = 0;
     int nccl = 0;
     CheckCuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-    ncclGetVersion(&nccl);
-    return fmt::format("{}, CUDA driver {}.{}, torch {}, NCCL {}", properties.name, driver / 1000,
-                       driver % 1000 / 10, TORCH_VERSION, nccl);
+    ncclGetVersion(&nccl);  // 2.28.9 is 22809
+    const std::string messages =
+        is_nccl_ ? fmt::format("NCCL {}.{}.{}", nccl / 10000, nccl % 10000 / 100, nccl % 100)
+                 : std::string("Gloo through the host");
+    return fmt::format("{}, CUDA driver {}.{}, torch {}, {}", PropertiesOf(index_).name,
+                       driver / 1000, driver % 1000 / 10, TORCH_VERSION, messages);
   }
 
   Mark Record() override {
@@ -86,7 +103,7 @@ class CudaDevice final : public Device {
     const auto mark = static_cast<Mark>(events_.size() - 1);
     if (is_nccl_ && !pending.is_over()) {
       while (watchers_.size() <= lane) {
-        watchers_.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_));
+        watchers_.push_back(OwnStream());
       }
       const c10::cuda::CUDAStreamGuard guard(watchers_[lane]);
       pending.work()->wait();
@@ -100,7 +117,33 @@ class CudaDevice final : public Device {
     return mark;
   }
 
-  void Synchronize() override { CheckCuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+  Mark RecordCopies() override {
+    events_.emplace_back(cudaEventDefault);
+    events_.back().record(*copies_);
+    return static_cast<Mark>(events_.size() - 1);
+  }
+
+  // The driver's own waits have no time-out.
+  void WaitForCompute() override {
+    constexpr auto kPoll = std::chrono::microseconds(20);
+    at::cuda::CUDAEvent reached;
+    reached.record(c10::cuda::getCurrentCUDAStream(index_));
+    const auto give_up = std::chrono::steady_clock::now() + timeout_;
+    while (!reached.query()) {
+      if (std::chrono::steady_clock::now() > give_up) {
+        throw base::IoError(fmt::format(
+            "error: GPU {} did not come to the end of what was launched within {} s: it waits for "
+            "a rank that doesn't come, or needs longer",
+            index_, std::chrono::duration<double>(timeout_).count()));
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+
+  void Synchronize() override {
+    WaitForCompute();
+    CheckCuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
 
   std::int64_t TimeOf(Mark mark) const override {
     ISTHMUS_CHECK(mark < events_.size(), "mark {} of {}", mark, events_.size());
@@ -127,11 +170,7 @@ class CudaDevice final : public Device {
     return host;
   }
 
-  at::Tensor CopyToDevice(const at::Tensor& tensor) override {
-    at::Tensor here = at::empty(tensor.sizes(), tensor.options().device(torch_device()));
-    CopyBeside(here, tensor);
-    return here;
-  }
+  void CopyFromHost(const at::Tensor& to, const at::Tensor& host) override { CopyBeside(to, host); }
 
   void WaitForCopies() override {
     at::cuda::CUDAEvent copied;
@@ -139,6 +178,7 @@ class CudaDevice final : public Device {
     copied.block(c10::cuda::getCurrentCUDAStream(index_));
   }
 
+  bool shows_ranges() const override { return true; }
   void EnterRange(const std::string& name) override { nvtxRangePushA(name.c_str()); }
   void LeaveRange() override { nvtxRangePop(); }
   void RecordKernels() override {
@@ -159,12 +199,18 @@ class CudaDevice final : public Device {
             .peak_reserved_bytes = stats.reserved_bytes[kAll].peak,
             .capacity_bytes = static_cast<std::int64_t>(total_bytes)};
   }
-  void ResetPeaks() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
 
   BackendFactory& communicators() override { return *factory_; }
 
  private:
-  // Behind what is launched, ahead of what will be; both tensors are kept until the copy is over.
+  // c10's pools deal their streams round and round. NCCL takes its own from the other pool: on one
+  // of those, what waits here would hold up what somebody waits for.
+  c10::cuda::CUDAStream OwnStream() const {
+    return c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index_);
+  }
+
+  // Behind what is launched. Memory of both tensors is used again only when the copy is over: the
+  // GPU's allocator is told here, that of pinned memory by the copy itself.
   void CopyBeside(const at::Tensor& to, const at::Tensor& from) {
     at::cuda::CUDAEvent ready;
     ready.record(c10::cuda::getCurrentCUDAStream(index_));
@@ -180,13 +226,16 @@ class CudaDevice final : public Device {
   void RestartClock() {
     Synchronize();
     base_event_.emplace(cudaEventDefault);
+    // An idle GPU takes an event at once, and this wait doesn't sleep: some microseconds.
+    const std::int64_t before_ps = now_ps();
     base_event_->record(c10::cuda::getCurrentCUDAStream(index_));
-    Synchronize();
-    base_ps_ = now_ps();
+    base_event_->synchronize();
+    base_ps_ = before_ps + (now_ps() - before_ps) / 2;
   }
 
   c10::DeviceIndex index_;
-  bool is_nccl_;
+  std::chrono::milliseconds timeout_;
+  bool is_nccl_ = false;
   std::optional<c10::cuda::CUDAStream> copies_;
   std::unique_ptr<BackendFactory> factory_;
   std::vector<c10::cuda::CUDAStream> watchers_;  // by lane
@@ -201,8 +250,7 @@ class CudaDevice final : public Device {
 }  // namespace isthmus::backend
 
 extern "C" __attribute__((visibility("default"))) isthmus::backend::Device* isthmus_make_gpu_device(
-    const isthmus::backend::GpuRequest& request, std::chrono::milliseconds timeout,
+    const isthmus::backend::GpuRequest& request,
     std::unique_ptr<isthmus::backend::BackendFactory> gloo) {
-  return new isthmus::backend::CudaDevice(request, isthmus::backend::CountGpus(), timeout,
-                                          std::move(gloo));
+  return new isthmus::backend::CudaDevice(request, isthmus::backend::CountGpus(), std::move(gloo));
 }

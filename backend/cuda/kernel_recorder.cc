@@ -40,7 +40,7 @@ void CUPTIAPI TakeBuffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::u
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid_size, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
-    const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
+    const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
     inbox.kernels.push_back({.name = kernel->name == nullptr ? "" : kernel->name,
                              .stream = kernel->streamId,
                              .start_ps = static_cast<std::int64_t>(kernel->start) * 1000,
@@ -51,7 +51,7 @@ void CUPTIAPI TakeBuffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::u
 
 }  // namespace
 
-KernelRecorder::KernelRecorder(const std::function<std::int64_t()>& now_ps) {
+KernelRecorder::KernelRecorder(std::function<std::int64_t()> now_ps) : now_ps_(std::move(now_ps)) {
   Inbox& inbox = TheInbox();
   {
     const std::lock_guard lock(inbox.mutex);
@@ -62,11 +62,6 @@ KernelRecorder::KernelRecorder(const std::function<std::int64_t()>& now_ps) {
   CheckCupti(cuptiActivityRegisterCallbacks(GiveBuffer, TakeBuffer),
              "cuptiActivityRegisterCallbacks");
   CheckCupti(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "cuptiActivityEnable");
-  std::uint64_t cupti_ns = 0;
-  const std::int64_t before = now_ps();
-  CheckCupti(cuptiGetTimestamp(&cupti_ns), "cuptiGetTimestamp");
-  const std::int64_t between = before + (now_ps() - before) / 2;
-  offset_ps_ = between - static_cast<std::int64_t>(cupti_ns) * 1000;
 }
 
 KernelRecorder::~KernelRecorder() {
@@ -77,6 +72,15 @@ KernelRecorder::~KernelRecorder() {
   inbox.in_use = false;
 }
 
+// From CUPTI's clock to the host's: the two drift apart, so it is asked each time.
+std::int64_t KernelRecorder::OffsetNow() const {
+  std::uint64_t cupti_ns = 0;
+  const std::int64_t before = now_ps_();
+  CheckCupti(cuptiGetTimestamp(&cupti_ns), "cuptiGetTimestamp");
+  const std::int64_t between = before + (now_ps_() - before) / 2;
+  return between - static_cast<std::int64_t>(cupti_ns) * 1000;
+}
+
 std::vector<KernelRecord> KernelRecorder::Take() {
   CheckCupti(cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
   std::vector<KernelRecord> kernels;
@@ -85,9 +89,10 @@ std::vector<KernelRecord> KernelRecorder::Take() {
     const std::lock_guard lock(inbox.mutex);
     kernels.swap(inbox.kernels);
   }
+  const std::int64_t offset_ps = OffsetNow();
   for (KernelRecord& kernel : kernels) {
-    kernel.start_ps += offset_ps_;
-    kernel.end_ps += offset_ps_;
+    kernel.start_ps += offset_ps;
+    kernel.end_ps += offset_ps;
   }
   std::sort(kernels.begin(), kernels.end(), [](const KernelRecord& a, const KernelRecord& b) {
     return std::pair(a.start_ps, a.stream) < std::pair(b.start_ps, b.stream);

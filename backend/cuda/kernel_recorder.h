@@ -11,11 +11,11 @@ namespace isthmus::backend {
 /// Records the kernels of this process through CUPTI's activity interface.
 ///
 /// One at a time in a process: CUPTI's callbacks have no argument of ours. Times are put on the
-/// scale of `now_ps` by a pair of readings taken when recording starts.
+/// scale of `now_ps` by a pair of readings taken when they are handed out.
 class KernelRecorder {
  public:
   /// Throws base::IoError where CUPTI may not be used (another profiler, no permission).
-  explicit KernelRecorder(const std::function<std::int64_t()>& now_ps);
+  explicit KernelRecorder(std::function<std::int64_t()> now_ps);
   ~KernelRecorder();
   KernelRecorder(const KernelRecorder&) = delete;
   KernelRecorder& operator=(const KernelRecorder&) = delete;
@@ -24,7 +24,9 @@ class KernelRecorder {
   std::vector<KernelRecord> Take();
 
  private:
-  std::int64_t offset_ps_ = 0;  // from CUPTI's clock to now_ps
+  std::int64_t OffsetNow() const;
+
+  std::function<std::int64_t()> now_ps_;
 };
 
 }  // namespace isthmus::backend

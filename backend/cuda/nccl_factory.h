@@ -6,8 +6,9 @@
 
 namespace isthmus::backend {
 
-/// NCCL on one GPU. Ranks of a group must be on different GPUs. Waits of longer than `timeout` end
-/// the process's communication with an error that c10d's watchdog reports.
+/// NCCL on one GPU. Ranks of a group must be on different GPUs. Whoever reads a result watches the
+/// time (Device::WaitForCompute); behind that, c10d's watchdog ends the process where a collective
+/// takes longer than twice `timeout`, or a partner is gone.
 class NcclFactory final : public BackendFactory {
  public:
   NcclFactory(int device, std::chrono::milliseconds timeout) : device_(device), timeout_(timeout) {}

@@ -52,12 +52,9 @@ void AddClasses(const plan::Program& program, traces::Header& header) {
     record.role = record_of_rank[rank.index()];
     for (const plan::GroupRef& group : role.groups) {
       const std::vector<base::Rank> members = program.Members(rank, group);
-      const bool boundary = group.kind == plan::GroupRef::Kind::kBoundary;
-      // Members of a boundary's group may number it differently.
-      const std::string place =
-          boundary ? std::to_string(group.edge) : plan::GroupName(program, group);
       const auto [at, is_new] =
-          groups.try_emplace({place, members}, static_cast<std::uint32_t>(header.groups.size()));
+          groups.try_emplace({plan::SharedGroupName(program, group), members},
+                             static_cast<std::uint32_t>(header.groups.size()));
       if (is_new) {
         auto& classes = header.groups.emplace_back();
         for (const base::Rank member : members)

@@ -29,20 +29,24 @@ using Clock = std::chrono::steady_clock;
 /// What has to be equal on all ranks, a line each.
 std::string FactsOf(const plan::Program& program, const RankRunOptions& options) {
   const TrainingOptions& training = options.training;
-  return fmt::format(
-      "commit: {}\ntorch: {}\nprogram: {}\nsteps: {}\ntask: {}\nseed: {}\nlearning rate: {} to {} "
-      "by {}, {} and {} steps\nadam: {} {} {} {}\nclip norm: {}\ninitial std: {}\nloss scale: {} "
-      "{} "
-      "{} {}\ncheckpoint: {} every {}\nresume: {}",
-      options.facts.commit, TORCH_VERSION, base::HashText(plan::Hash(program)), options.num_steps,
-      static_cast<int>(options.data), training.seed, training.learning_rate.peak,
-      training.learning_rate.minimum, static_cast<int>(training.learning_rate.decay),
-      training.learning_rate.warmup_steps, training.learning_rate.decay_steps, training.beta1,
-      training.beta2, training.epsilon, training.weight_decay, training.clip_norm,
-      training.initial_std, training.loss_scaling.initial_scale,
-      training.loss_scaling.growth_factor, training.loss_scaling.backoff_factor,
-      training.loss_scaling.growth_interval, options.checkpoint_folder, options.checkpoint_interval,
-      options.resume_folder);
+  std::string facts = fmt::format(
+      "commit: {}\ntorch: {}\nprogram: {}\nranks on: {}\ntrace: {}\nsteps: {}\ntask: {}\nseed: {}\n"
+      "checkpoint: {} every {}\nresume: {}\n",
+      options.facts.commit, TORCH_VERSION, base::HashText(plan::Hash(program)),
+      options.device == DeviceKind::kCpu ? "cpu" : "gpu",
+      options.trace_path.empty() ? "none" : "written", options.num_steps,
+      static_cast<int>(options.data), training.seed, options.checkpoint_folder,
+      options.checkpoint_interval, options.resume_folder);
+  const LearningRate& rate = training.learning_rate;
+  facts += fmt::format("learning rate: {} to {} by {}, {} and {} steps\n", rate.peak, rate.minimum,
+                       static_cast<int>(rate.decay), rate.warmup_steps, rate.decay_steps);
+  facts += fmt::format("adam: {} {} {} {}\nclip norm: {}\ninitial std: {}\n", training.beta1,
+                       training.beta2, training.epsilon, training.weight_decay, training.clip_norm,
+                       training.initial_std);
+  const auto& scaling = training.loss_scaling;
+  return facts + fmt::format("loss scale: {} {} {} {}", scaling.initial_scale,
+                             scaling.growth_factor, scaling.backoff_factor,
+                             scaling.growth_interval);
 }
 
 std::unique_ptr<BatchSource> MakeData(const plan::Program& program, const RankRunOptions& options) {
@@ -76,6 +80,30 @@ bool IsCheckpointDue(const RankRunOptions& options, std::int64_t num_done) {
   return interval > 0 && num_done > 0 && num_done % interval == 0;
 }
 
+// A CPU's allocator counts nothing; the executor knows what its own tensors take.
+DeviceMemory MemoryOf(const Device& device, const Executor& executor) {
+  DeviceMemory memory = device.memory();
+  if (memory.capacity_bytes == 0) memory.peak_allocated_bytes = executor.peak_bytes();
+  return memory;
+}
+
+Reach ReachOf(const RankEnvironment& environment) {
+  return environment.local_world_size == environment.world_size ? Reach::kOneHost
+                                                                : Reach::kManyHosts;
+}
+
+std::unique_ptr<Device> MakeDevice(const RankRunOptions& options, base::Rank rank, int num_ranks,
+                                   c10d::Store& store) {
+  const Reach reach = ReachOf(options.environment);
+  if (options.device == DeviceKind::kCpu) return MakeCpuDevice(options.timeout, reach);
+  return MakeGpuDevice({.local_rank = options.environment.local_rank,
+                        .timeout = options.timeout,
+                        .reach = reach,
+                        .each_has_its_own = [&](const std::string& gpu) {
+                          return EachHasItsOwnGpu(store, rank, num_ranks, gpu);
+                        }});
+}
+
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
                   Executor& executor, Communicators& communicators, Device& device,
                   StepRecorder* recorder) {
@@ -103,7 +131,7 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
     if (rank.value() > 0) continue;
     StepProgress progress = Progress(program, result, step_s);
     progress.step = step + 1;
-    progress.memory_bytes = executor.peak_bytes();
+    progress.memory_bytes = MemoryOf(device, executor).peak_allocated_bytes;
     outcome.steps.push_back(progress);
     if (options.on_step) options.on_step(progress);
   }
@@ -112,7 +140,8 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
   }
   if (recorder != nullptr) {
     recorded.steps = recorder->TakeSteps();
-    recorded.peak_bytes = executor.peak_bytes();
+    recorded.kernel_names = recorder->kernel_names();
+    recorded.memory = MemoryOf(device, executor);
     WriteMeasuredTrace(program, recorded, FactsOfTrace(options, device), options.trace_path,
                        communicators.control());
   }
@@ -120,7 +149,7 @@ RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOp
     outcome.median_step_s =
         outcome.steps[MedianStep(recorded.durations_ps, options.num_warmup_steps)].step_s;
   }
-  outcome.memory_bytes = executor.peak_bytes();
+  outcome.memory_bytes = MemoryOf(device, executor).peak_allocated_bytes;
   return outcome;
 }
 
@@ -130,28 +159,26 @@ RankOutcome RunRank(const plan::Program& program, base::Rank rank, const RankRun
   at::set_num_threads(options.num_threads);
   const c10::intrusive_ptr<c10d::Store> store = OpenStore(options.environment, options.timeout);
   CheckAgreement(*store, rank, program.num_ranks, FactsOf(program, options));
-  const std::unique_ptr<Device> device =
-      options.device == DeviceKind::kCpu
-          ? MakeCpuDevice(options.timeout)
-          : MakeGpuDevice({.local_rank = options.environment.local_rank,
-                           .local_world_size = options.environment.local_world_size},
-                          options.timeout);
+  const std::unique_ptr<Device> device = MakeDevice(options, rank, program.num_ranks, *store);
   Positions positions(program, rank, store);
+  std::optional<Communicators> communicators;
   try {
-    GlooFactory control(options.timeout);
-    Communicators communicators(program, rank, store, device->communicators(), control);
+    GlooFactory control(options.timeout, ReachOf(options.environment));
+    communicators.emplace(program, rank, store, device->communicators(), control);
     const std::unique_ptr<BatchSource> data = MakeData(program, options);
     std::optional<StepRecorder> recorder;
     if (!options.trace_path.empty()) recorder.emplace(program.role(rank), rank, *device);
     StepRecorder* const told = recorder ? &*recorder : nullptr;
-    Executor executor(program, rank, communicators, *data,
+    Executor executor(program, rank, *communicators, *data, *device,
                       {.training = options.training,
-                       .device = device->torch_device(),
                        .before_op = [&](std::uint32_t op) { positions.Enter(op); },
                        .recorder = told});
-    return Train(program, rank, options, executor, communicators, *device, told);
+    return Train(program, rank, options, executor, *communicators, *device, told);
   } catch (const base::IoError& error) {
-    throw base::IoError(error.what() + positions.Describe());
+    const std::string where = positions.Describe();
+    // Their ends would wait for what no partner answers.
+    if (communicators) communicators->Abort();
+    throw base::IoError(error.what() + where);
   }
 }
 

@@ -2,12 +2,14 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "backend/torch/device/device.h"
 #include "base/error.h"
+#include "tests/support/torch_ranks.h"
 
 namespace isthmus::backend {
 namespace {
@@ -18,7 +20,7 @@ using testing::HasSubstr;
 /// Why there is no device here; empty: there is one.
 std::string WhyNoDevice() {
   try {
-    MakeGpuDevice({}, 10s);
+    MakeGpuDevice({.timeout = 10s});
     return "";
   } catch (const base::IoError& error) {
     return error.what();
@@ -33,7 +35,7 @@ TEST(GpuLibraryTest, LoadsAndSaysWhetherThereIsADevice) {
 
 TEST(GpuDeviceTest, MarksAreInTheOrderOfWhatWasLaunched) {
   if (const std::string why = WhyNoDevice(); !why.empty()) GTEST_SKIP() << why;
-  const std::unique_ptr<Device> device = MakeGpuDevice({}, 10s);
+  const std::unique_ptr<Device> device = MakeGpuDevice({.timeout = 10s});
   const at::Tensor a = at::ones({2048, 2048}, device->torch_device());
   const Mark before = device->Record();
   const at::Tensor product = at::mm(a, a);
@@ -45,7 +47,7 @@ TEST(GpuDeviceTest, MarksAreInTheOrderOfWhatWasLaunched) {
 
 TEST(GpuDeviceTest, KernelsAreRecordedBetweenTheirMarks) {
   if (const std::string why = WhyNoDevice(); !why.empty()) GTEST_SKIP() << why;
-  const std::unique_ptr<Device> device = MakeGpuDevice({}, 10s);
+  const std::unique_ptr<Device> device = MakeGpuDevice({.timeout = 10s});
   device->RecordKernels();
   const at::Tensor a = at::ones({4096, 4096}, device->torch_device());
   device->Synchronize();
@@ -64,13 +66,51 @@ TEST(GpuDeviceTest, KernelsAreRecordedBetweenTheirMarks) {
 
 TEST(GpuDeviceTest, CopiesToTheHostAndBackKeepTheValues) {
   if (const std::string why = WhyNoDevice(); !why.empty()) GTEST_SKIP() << why;
-  const std::unique_ptr<Device> device = MakeGpuDevice({}, 10s);
+  const std::unique_ptr<Device> device = MakeGpuDevice({.timeout = 10s});
   const at::Tensor values = at::arange(1000, at::TensorOptions().device(device->torch_device()));
   const at::Tensor host = device->CopyToHost(values);
-  const at::Tensor again = device->CopyToDevice(host);
+  const at::Tensor again = at::empty_like(values);
+  device->CopyFromHost(again, host);
   device->WaitForCopies();
   EXPECT_TRUE(at::equal(again, values));
   EXPECT_TRUE(host.is_pinned());
+}
+
+TEST(GpuDeviceTest, NcclRunsOnAGpuOfItsOwn) {
+  if (const std::string why = WhyNoDevice(); !why.empty()) GTEST_SKIP() << why;
+  const std::unique_ptr<Device> device = MakeGpuDevice({.timeout = 10s});
+  EXPECT_THAT(device->description(), HasSubstr("NCCL 2."));
+  const auto backend = device->communicators().Make(c10::make_intrusive<c10d::HashStore>(), 0, 1);
+  EXPECT_TRUE(backend->supportsCoalescing());
+  std::vector<at::Tensor> tensors{at::full({3}, 2.0, device->torch_device())};
+  backend->allreduce(tensors)->wait();
+  device->Synchronize();
+  EXPECT_EQ(tensors.front().sum().item<double>(), 6.0);
+}
+
+// Ranks 0 and 1 have 1 and 2; each sends its own to the other.
+TEST(GpuDeviceTest, RanksThatShareAGpuTalkThroughTheHost) {
+  if (const std::string why = WhyNoDevice(); !why.empty()) GTEST_SKIP() << why;
+  std::vector<double> sums(2);
+  std::vector<double> received(2);
+  tests::RunOnThreads(2, [&](base::Rank rank, const auto& store) {
+    const std::unique_ptr<Device> device = MakeGpuDevice(
+        {.timeout = 10s, .each_has_its_own = [](const std::string& /*gpu*/) { return false; }});
+    Communicator pair("pair", {base::Rank{0}, base::Rank{1}}, rank,
+                      device->communicators().Make(store, rank.value(), 2));
+    const at::Tensor own = at::full({1}, 1.0 + rank.value(), device->torch_device());
+    const at::Tensor other = at::zeros({1}, device->torch_device());
+    for (Pending& pending :
+         pair.Exchange({{.tensor = own, .peer = 1 - rank.value(), .sends = true},
+                        {.tensor = other, .peer = 1 - rank.value(), .sends = false}})) {
+      pending.Wait();
+    }
+    pair.AllReduce(own).Wait();
+    sums[rank.index()] = own.item<double>();
+    received[rank.index()] = other.item<double>();
+  });
+  EXPECT_EQ(sums, (std::vector<double>{3, 3}));
+  EXPECT_EQ(received, (std::vector<double>{2, 1}));
 }
 
 }  // namespace

@@ -22,6 +22,12 @@ void CopyInto(const at::Tensor& to, const at::Tensor& from) {
   if (!to.is_same(from) && to.data_ptr() != from.data_ptr()) to.copy_(from);
 }
 
+// c10d's own words, without the stack below them.
+std::string WordsOf(const std::exception& error) {
+  const auto* known = dynamic_cast<const c10::Error*>(&error);
+  return known != nullptr ? known->what_without_backtrace() : error.what();
+}
+
 }  // namespace
 
 void Pending::Wait() {
@@ -30,7 +36,7 @@ void Pending::Wait() {
     work_->wait();
   } catch (const std::exception& error) {
     work_.reset();
-    throw base::IoError(fmt::format("error: {} did not end: {}", what_, error.what()));
+    throw base::IoError(fmt::format("error: {} did not end: {}", what_, WordsOf(error)));
   }
   work_.reset();
   tensors_.clear();
@@ -57,11 +63,17 @@ void Communicator::Record(plan::CollectiveKind kind, std::int64_t bytes) {
   Record({.kind = CommCall::Kind::kCollective, .collective = kind, .bytes = bytes});
 }
 
-Pending Communicator::Post(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors,
-                           const char* what, bool is_message) const {
-  const auto bytes = tensors.empty() ? 0 : BytesOf(tensors.front());
-  std::string text = fmt::format("{} of {} bytes on {}", what, bytes, name_);
-  return {std::move(work), std::move(tensors), std::move(text), is_message};
+Pending Communicator::Post(const char* what, std::vector<at::Tensor> tensors, const Call& call,
+                           bool tells_end) const {
+  for (const at::Tensor& tensor : tensors) {
+    ISTHMUS_CHECK(tensor.is_contiguous(), "{} on {} of a tensor with gaps", what, name_);
+  }
+  std::string text = fmt::format("{} of {} bytes on {}", what, BytesOf(tensors.front()), name_);
+  try {
+    return {call(), std::move(tensors), std::move(text), tells_end};
+  } catch (const std::exception& error) {
+    throw base::IoError(fmt::format("error: {} was not posted: {}", text, WordsOf(error)));
+  }
 }
 
 Pending Communicator::AllReduce(const at::Tensor& tensor, Reduction reduction) {
@@ -70,7 +82,7 @@ Pending Communicator::AllReduce(const at::Tensor& tensor, Reduction reduction) {
   c10d::AllreduceOptions options;
   options.reduceOp = ToC10d(reduction);
   std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->allreduce(tensors, options), {tensor}, "all-reduce");
+  return Post("all-reduce", {tensor}, [&] { return backend_->allreduce(tensors, options); });
 }
 
 Pending Communicator::AllGather(const at::Tensor& whole, const at::Tensor& part) {
@@ -83,7 +95,8 @@ Pending Communicator::AllGather(const at::Tensor& whole, const at::Tensor& part)
   Record(plan::CollectiveKind::kAllGather, BytesOf(whole));
   at::Tensor output = whole;
   at::Tensor input = part;
-  return Post(backend_->_allgather_base(output, input), {whole, part}, "all-gather");
+  return Post("all-gather", {whole, part},
+              [&] { return backend_->_allgather_base(output, input); });
 }
 
 Pending Communicator::ReduceScatter(const at::Tensor& part, const at::Tensor& whole) {
@@ -96,7 +109,9 @@ Pending Communicator::ReduceScatter(const at::Tensor& part, const at::Tensor& wh
   Record(plan::CollectiveKind::kReduceScatter, BytesOf(whole));
   at::Tensor output = part;
   at::Tensor input = whole;
-  return Post(backend_->_reduce_scatter_base(output, input), {whole, part}, "reduce-scatter");
+  // Gloo makes it of other calls, and that work has no future.
+  const auto post = [&] { return backend_->_reduce_scatter_base(output, input); };
+  return Post("reduce-scatter", {whole, part}, post, /*tells_end=*/false);
 }
 
 Pending Communicator::AllToAll(const at::Tensor& received, const at::Tensor& sent) {
@@ -109,8 +124,8 @@ Pending Communicator::AllToAll(const at::Tensor& received, const at::Tensor& sen
   at::Tensor input = sent;
   std::vector<std::int64_t> even;
   std::vector<std::int64_t> also_even;
-  return Post(backend_->alltoall_base(output, input, even, also_even), {sent, received},
-              "all-to-all");
+  return Post("all-to-all", {sent, received},
+              [&] { return backend_->alltoall_base(output, input, even, also_even); });
 }
 
 Pending Communicator::AllToAllV(const at::Tensor& received,
@@ -126,8 +141,8 @@ Pending Communicator::AllToAllV(const at::Tensor& received,
   at::Tensor input = sent;
   std::vector<std::int64_t> output_rows = received_rows;
   std::vector<std::int64_t> input_rows = sent_rows;
-  return Post(backend_->alltoall_base(output, input, output_rows, input_rows), {sent, received},
-              "all-to-all-v");
+  return Post("all-to-all-v", {sent, received},
+              [&] { return backend_->alltoall_base(output, input, output_rows, input_rows); });
 }
 
 Pending Communicator::Broadcast(const at::Tensor& tensor, int root) {
@@ -136,7 +151,7 @@ Pending Communicator::Broadcast(const at::Tensor& tensor, int root) {
   c10d::BroadcastOptions options;
   options.rootRank = root;
   std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->broadcast(tensors, options), {tensor}, "broadcast");
+  return Post("broadcast", {tensor}, [&] { return backend_->broadcast(tensors, options); });
 }
 
 Pending Communicator::Reduce(const at::Tensor& tensor, int root) {
@@ -145,23 +160,41 @@ Pending Communicator::Reduce(const at::Tensor& tensor, int root) {
   c10d::ReduceOptions options;
   options.rootRank = root;
   std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->reduce(tensors, options), {tensor}, "reduce");
+  return Post("reduce", {tensor}, [&] { return backend_->reduce(tensors, options); });
 }
 
-Pending Communicator::Send(const at::Tensor& tensor, int peer, int tag) {
-  Record({.kind = CommCall::Kind::kSend,
-          .bytes = BytesOf(tensor),
-          .peer = members_[static_cast<std::size_t>(peer)].value()});
-  std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->send(tensors, peer, tag), {tensor}, "send", true);
+Pending Communicator::Post(const Message& message) {
+  Record({.kind = message.sends ? CommCall::Kind::kSend : CommCall::Kind::kReceive,
+          .bytes = BytesOf(message.tensor),
+          .peer = members_[static_cast<std::size_t>(message.peer)].value()});
+  std::vector<at::Tensor> tensors{message.tensor};
+  const auto post = [&] {
+    return message.sends ? backend_->send(tensors, message.peer, 0)
+                         : backend_->recv(tensors, message.peer, 0);
+  };
+  return Post(message.sends ? "send" : "receive", {message.tensor}, post, /*tells_end=*/false);
 }
 
-Pending Communicator::Receive(const at::Tensor& tensor, int peer, int tag) {
-  Record({.kind = CommCall::Kind::kReceive,
-          .bytes = BytesOf(tensor),
-          .peer = members_[static_cast<std::size_t>(peer)].value()});
-  std::vector<at::Tensor> tensors{tensor};
-  return Post(backend_->recv(tensors, peer, tag), {tensor}, "receive", true);
+std::vector<Pending> Communicator::Exchange(const std::vector<Message>& messages) {
+  std::vector<Pending> posted(messages.size());
+  if (messages.empty()) return posted;
+  const bool as_one = backend_->supportsCoalescing();
+  if (as_one) backend_->startCoalescing();
+  for (const bool sends : {false, true}) {
+    for (std::size_t at = 0; at < messages.size(); ++at) {
+      if (messages[at].sends == sends) posted[at] = Post(messages[at]);
+    }
+  }
+  if (!as_one) return posted;
+  const Pending all = Post(
+      "an exchange of messages", {messages.front().tensor},
+      [&] { return backend_->endCoalescing(); }, /*tells_end=*/false);
+  for (Pending& pending : posted) pending.EndWith(all);
+  return posted;
+}
+
+void Communicator::Abort() {
+  if (backend_) backend_->abort();
 }
 
 }  // namespace isthmus::backend

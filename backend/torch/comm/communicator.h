@@ -33,18 +33,21 @@ struct CommCall {
 class Pending {
  public:
   Pending() = default;
+  /// `tells_end`: the work's future may be asked for; c10d throws where it has none.
   Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors, std::string what,
-          bool is_message)
+          bool tells_end)
       : work_(std::move(work)),
         tensors_(std::move(tensors)),
         what_(std::move(what)),
-        is_message_(is_message) {}
+        tells_end_(tells_end) {}
   void Wait();
   bool is_over() const { return !work_; }
   /// What c10d says about it; null when it is over.
   const c10::intrusive_ptr<c10d::Work>& work() const { return work_; }
-  /// A message: c10d can't be asked to tell when it is over.
-  bool is_message() const { return is_message_; }
+  /// Whether c10d's work tells by a future when it is over.
+  bool tells_end() const { return tells_end_; }
+  /// It was posted as a part of `whole`, whose end is its end.
+  void EndWith(const Pending& whole) { work_ = whole.work_; }
   /// Calls `hook` once, when Wait() finds it over; not if it is over already.
   void WhenFoundOver(std::function<void()> hook) { hook_ = std::move(hook); }
 
@@ -52,16 +55,24 @@ class Pending {
   c10::intrusive_ptr<c10d::Work> work_;
   std::vector<at::Tensor> tensors_;
   std::string what_;
-  bool is_message_ = false;
+  bool tells_end_ = false;
   std::function<void()> hook_;
+};
+
+/// A tensor to send, or to receive into. `peer` is an index among a communicator's members.
+struct Message {
+  at::Tensor tensor;
+  int peer = 0;
+  bool sends = false;
 };
 
 /// The ranks of one communicator and the c10d backend between them; of one rank alone there is no
 /// backend and every call is over at once.
 ///
 /// Tensors are contiguous, on the device of the run, of equal sizes on all members where not said
-/// otherwise. Calls post and return; members make them in the same order. Belongs to one rank's
-/// thread. Sizes are recorded in the log, if there is one.
+/// otherwise. Calls post and return; members make them in the same order. What can't be posted is
+/// base::IoError, as what doesn't end. Belongs to one rank's thread. Sizes are recorded in the log,
+/// if there is one.
 class Communicator {
  public:
   enum class Reduction : std::uint8_t { kSum, kMax };
@@ -89,9 +100,14 @@ class Communicator {
   Pending Broadcast(const at::Tensor& tensor, int root);
   /// The sum arrives at the root; elsewhere the tensor's content is undefined afterwards.
   Pending Reduce(const at::Tensor& tensor, int root);
-  /// Messages match in order per pair and tag. `peer` is an index among the members.
-  Pending Send(const at::Tensor& tensor, int peer, int tag = 0);
-  Pending Receive(const at::Tensor& tensor, int peer, int tag = 0);
+  /// Posts messages together, receives in front of sends, as one launch where the backend has such:
+  /// over NCCL, messages that are posted one by one wait for each other. They match in order per
+  /// pair and direction. One Pending a message, in their order.
+  std::vector<Pending> Exchange(const std::vector<Message>& messages);
+
+  /// Ends what is under way, so that nobody waits for partners that don't come. Nothing can be
+  /// posted afterwards.
+  void Abort();
 
   /// Where calls are recorded from now on, and under which op; null: nowhere.
   void RecordCalls(std::vector<CommCall>* log) { log_ = log; }
@@ -100,8 +116,10 @@ class Communicator {
  private:
   void Record(const CommCall& call);
   void Record(plan::CollectiveKind kind, std::int64_t bytes);
-  Pending Post(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors,
-               const char* what, bool is_message = false) const;
+  using Call = std::function<c10::intrusive_ptr<c10d::Work>()>;
+  Pending Post(const char* what, std::vector<at::Tensor> tensors, const Call& call,
+               bool tells_end = true) const;
+  Pending Post(const Message& message);
 
   std::string name_;
   std::vector<base::Rank> members_;

@@ -1,9 +1,14 @@
 #include "backend/torch/comm/communicators.h"
 
+#include <netdb.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <unistd.h>
 
+#include <array>
+#include <cstdlib>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -56,12 +61,41 @@ std::vector<GroupKey> AllGroups(const plan::Program& program) {
   return groups;
 }
 
+// c10d would take the loopback instead, which nobody reaches from another host.
+void CheckOwnName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(name.data(), nullptr, nullptr, &found);
+  if (code != 0) {
+    throw base::IoError(
+        fmt::format("error: this host's name {} has no address: {}\n  hint: GLOO_SOCKET_IFNAME "
+                    "names the network interface to use",
+                    name.data(), gai_strerror(code)));
+  }
+  freeaddrinfo(found);
+}
+
+std::vector<std::shared_ptr<::gloo::transport::Device>> MakeTransports(Reach reach) {
+  using Gloo = c10d::ProcessGroupGloo;
+  std::vector<std::shared_ptr<::gloo::transport::Device>> transports;
+  const char* const interfaces = std::getenv("GLOO_SOCKET_IFNAME");
+  std::istringstream list(interfaces == nullptr ? "" : interfaces);
+  for (std::string name; std::getline(list, name, ',');) {
+    transports.push_back(Gloo::createDeviceForInterface(name));
+  }
+  if (!transports.empty()) return transports;
+  if (reach == Reach::kOneHost) return {Gloo::createDeviceForHostname("127.0.0.1")};
+  CheckOwnName();
+  return {Gloo::createDefaultDevice()};
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Backend> GlooFactory::Make(const c10::intrusive_ptr<c10d::Store>& store,
                                                     int index, int size) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout_);
-  options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+  options->devices = MakeTransports(reach_);
   options->threads = 1;
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, index, size, options);
 }
@@ -110,6 +144,10 @@ Communicator& Communicators::Inside(std::uint16_t module, plan::AxisSet axis) {
   ISTHMUS_CHECK(found != inside_.end(), "module {} has no communicator over {}", module,
                 plan::ToText(axis));
   return *found->second;
+}
+
+void Communicators::Abort() {
+  for (const auto& communicator : owned_) communicator->Abort();
 }
 
 void Communicators::RecordCalls(std::vector<CommCall>* log) {

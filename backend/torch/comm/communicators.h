@@ -22,15 +22,24 @@ class BackendFactory {
                                                  int index, int size) = 0;
 };
 
+/// Where the ranks of a job are.
+enum class Reach : std::uint8_t { kOneHost, kManyHosts };
+
 /// Gloo over TCP, one worker thread a group. Waits of longer than `timeout` end in base::IoError.
+///
+/// Listens on the interfaces that GLOO_SOCKET_IFNAME lists; without it on the loopback where all
+/// ranks are on one host, else on the address of the host's own name. Make() throws base::IoError
+/// where there is none.
 class GlooFactory final : public BackendFactory {
  public:
-  explicit GlooFactory(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  explicit GlooFactory(std::chrono::milliseconds timeout, Reach reach = Reach::kOneHost)
+      : timeout_(timeout), reach_(reach) {}
   c10::intrusive_ptr<c10d::Backend> Make(const c10::intrusive_ptr<c10d::Store>& store, int index,
                                          int size) override;
 
  private:
   std::chrono::milliseconds timeout_;
+  Reach reach_;
 };
 
 /// All communicators that a rank's program names.
@@ -60,6 +69,9 @@ class Communicators {
   /// All ranks, for what is not part of the program: losses, checkpoints, traces. Tensors are on
   /// the host, whatever the device of the run. Not recorded.
   Communicator& control() { return *control_; }
+
+  /// Ends what is under way on all of them.
+  void Abort();
 
   void RecordCalls(std::vector<CommCall>* log);
   void EnterOp(std::uint32_t op);

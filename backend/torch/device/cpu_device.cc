@@ -31,19 +31,10 @@ class LateTime {
   std::atomic<std::int64_t> steady_ns_{kUnset};
 };
 
-// Null where c10d has none: messages, and collectives that it makes of other calls.
-c10::intrusive_ptr<c10::ivalue::Future> FutureOf(const Pending& pending) {
-  if (pending.is_message()) return nullptr;
-  try {
-    return pending.work()->getFuture();
-  } catch (const c10::Error&) {
-    return nullptr;
-  }
-}
-
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(std::chrono::milliseconds timeout) : gloo_(timeout), zero_ns_(SteadyNow()) {}
+  CpuDevice(std::chrono::milliseconds timeout, Reach reach)
+      : gloo_(timeout, reach), zero_ns_(SteadyNow()) {}
 
   at::Device torch_device() const override { return at::kCPU; }
   std::string description() const override { return "CPU, torch " TORCH_VERSION ", Gloo"; }
@@ -53,18 +44,21 @@ class CpuDevice final : public Device {
     return static_cast<Mark>(points_.size() - 1);
   }
 
-  // Gloo's collectives tell from their own thread when they are over; messages when waited for.
+  // Gloo's collectives tell from their own thread when they are over; others when waited for.
   Mark RecordEnd(Pending& pending, std::uint16_t /*lane*/) override {
     if (pending.is_over()) return Record();
     const auto late = std::make_shared<LateTime>();
     pending.WhenFoundOver([late] { late->Set(); });
-    if (const auto future = FutureOf(pending)) {
-      future->addCallback([late](c10::ivalue::Future& /*future*/) { late->Set(); });
+    if (pending.tells_end()) {
+      pending.work()->getFuture()->addCallback(
+          [late](c10::ivalue::Future& /*future*/) { late->Set(); });
     }
     points_.push_back({.steady_ns = 0, .late = late});
     return static_cast<Mark>(points_.size() - 1);
   }
 
+  Mark RecordCopies() override { return Record(); }
+  void WaitForCompute() override {}
   void Synchronize() override {}
   std::int64_t TimeOf(Mark mark) const override {
     ISTHMUS_CHECK(mark < points_.size(), "mark {} of {}", mark, points_.size());
@@ -76,16 +70,16 @@ class CpuDevice final : public Device {
   void SetClock(std::int64_t steady_ns) override { zero_ns_ = steady_ns; }
 
   at::Tensor CopyToHost(const at::Tensor& tensor) override { return tensor.clone(); }
-  at::Tensor CopyToDevice(const at::Tensor& tensor) override { return tensor.clone(); }
+  void CopyFromHost(const at::Tensor& to, const at::Tensor& host) override { to.copy_(host); }
   void WaitForCopies() override {}
 
+  bool shows_ranges() const override { return false; }
   void EnterRange(const std::string& /*name*/) override {}
   void LeaveRange() override {}
   void RecordKernels() override {}
   std::vector<KernelRecord> TakeKernels() override { return {}; }
 
   DeviceMemory memory() const override { return {}; }
-  void ResetPeaks() override {}
 
   BackendFactory& communicators() override { return gloo_; }
 
@@ -102,8 +96,8 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout) {
-  return std::make_unique<CpuDevice>(timeout);
+std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout, Reach reach) {
+  return std::make_unique<CpuDevice>(timeout, reach);
 }
 
 }  // namespace isthmus::backend

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +49,14 @@ class Device {
   /// A point where `pending`, which was just posted on `lane`, is over. As exact as the device
   /// knows: at the latest when it was waited for.
   virtual Mark RecordEnd(Pending& pending, std::uint16_t lane) = 0;
-  /// Waits until everything launched so far has run.
+  /// A point behind all copies that were launched so far.
+  virtual Mark RecordCopies() = 0;
+  /// Waits until what was launched on the current stream, and what that waits for, has run: to be
+  /// called where the host reads a result, since such a read would wait for a missing rank for
+  /// ever. Throws base::IoError when it takes longer than the time-out. On a CPU it has run
+  /// already.
+  virtual void WaitForCompute() = 0;
+  /// Waits likewise until everything launched so far has run.
   virtual void Synchronize() = 0;
   /// When the device reached the mark. On a GPU: needs a Synchronize() behind the mark.
   virtual std::int64_t TimeOf(Mark mark) const = 0;
@@ -59,12 +67,15 @@ class Device {
   /// Time 0 is when the host's steady clock showed `steady_ns`.
   virtual void SetClock(std::int64_t steady_ns) = 0;
 
-  /// Copies beside compute, on a stream of their own; the result is complete when the current
-  /// stream comes to the use of it after WaitForCopies().
+  /// Copies beside compute, behind what was launched so far and one after the other; the tensors
+  /// may be let go of at once. The result is there for what the current stream runs behind
+  /// WaitForCopies(). A copy on the host lies in pinned memory.
   virtual at::Tensor CopyToHost(const at::Tensor& tensor) = 0;
-  virtual at::Tensor CopyToDevice(const at::Tensor& tensor) = 0;
+  virtual void CopyFromHost(const at::Tensor& to, const at::Tensor& host) = 0;
   virtual void WaitForCopies() = 0;
 
+  /// Whether ranges can be seen: where not, nobody needs to name them.
+  virtual bool shows_ranges() const = 0;
   /// What is launched between these two shows under `name` in the vendor's profiler.
   virtual void EnterRange(const std::string& name) = 0;
   virtual void LeaveRange() = 0;
@@ -74,26 +85,32 @@ class Device {
   virtual std::vector<KernelRecord> TakeKernels() = 0;
 
   virtual DeviceMemory memory() const = 0;
-  virtual void ResetPeaks() = 0;
 
   /// What makes this device's communicators.
   virtual BackendFactory& communicators() = 0;
 };
 
 /// Ranks on the CPU: everything runs in the caller's thread, over Gloo.
-std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout);
+std::unique_ptr<Device> MakeCpuDevice(std::chrono::milliseconds timeout,
+                                      Reach reach = Reach::kOneHost);
 
-/// Which of a machine's ranks asks for a GPU. Ranks are dealt to GPUs in turns; with no more ranks
-/// than GPUs they talk over NCCL, else over Gloo staged through the host, since NCCL refuses two
-/// ranks on one GPU.
+/// Which of a machine's ranks asks for a GPU. The ranks of a machine are dealt in turns to the GPUs
+/// that they see.
 struct GpuRequest {
   int local_rank = 0;
-  int local_world_size = 1;
+  std::chrono::milliseconds timeout{60'000};  // of every wait for other ranks
+  Reach reach = Reach::kOneHost;
+  /// Asked once, with the number that the driver gives the rank's GPU: whether each rank of the job
+  /// has a GPU of its own, with the same answer on all. They then talk over NCCL, else over Gloo
+  /// staged through the host, since NCCL refuses two ranks on one GPU.
+  std::function<bool(const std::string& gpu)> each_has_its_own = [](const std::string& /*gpu*/) {
+    return true;
+  };
 };
 
 /// A rank on a GPU of this machine, from the shared library isthmus_cuda, which is loaded at the
 /// first call. Throws base::IoError when the library or what it needs isn't there, or there is no
 /// GPU: the message says which.
-std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request, std::chrono::milliseconds timeout);
+std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request);
 
 }  // namespace isthmus::backend

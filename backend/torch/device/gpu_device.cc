@@ -39,10 +39,10 @@ MakeGpuDeviceFunction* LoadGpuLibrary() {
 
 }  // namespace
 
-std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request,
-                                      std::chrono::milliseconds timeout) {
+std::unique_ptr<Device> MakeGpuDevice(const GpuRequest& request) {
   static MakeGpuDeviceFunction* const make = LoadGpuLibrary();
-  return std::unique_ptr<Device>(make(request, timeout, std::make_unique<GlooFactory>(timeout)));
+  return std::unique_ptr<Device>(
+      make(request, std::make_unique<GlooFactory>(request.timeout, request.reach)));
 }
 
 }  // namespace isthmus::backend

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "backend/torch/device/device.h"
@@ -10,7 +9,7 @@ namespace isthmus::backend {
 
 /// A new device, owned by the caller. `gloo` makes communicators between hosts, for ranks that
 /// share a GPU. Throws base::IoError where there is no such GPU.
-using MakeGpuDeviceFunction = Device*(const GpuRequest& request, std::chrono::milliseconds timeout,
+using MakeGpuDeviceFunction = Device*(const GpuRequest& request,
                                       std::unique_ptr<BackendFactory> gloo);
 inline constexpr const char* kMakeGpuDevice = "isthmus_make_gpu_device";
 

@@ -52,17 +52,18 @@ void Executor::SumScalar(const plan::Op& op) {
   HeldValue& result = values_.At(role_.produced_by(op).front());
   if (role_.groups[op.group].kind == plan::GroupRef::Kind::kWorld) {
     result.scalar = static_cast<plan::WorldScalar>(op.block);
-    result.tensor =
-        at::full({1}, Contribution(op), at::TensorOptions(options_.device).dtype(at::kDouble));
+    result.tensor = Contribution(op);
   }
   result.pending.push_back(communicators_.Of(op.group).AllReduce(result.tensor));
 }
 
-double Executor::Contribution(const plan::Op& op) {
+// Stays on the device: the host reads the world's sum only.
+at::Tensor Executor::Contribution(const plan::Op& op) {
+  const auto options = at::TensorOptions(device_.torch_device()).dtype(at::kDouble);
   if (static_cast<plan::WorldScalar>(op.block) == plan::WorldScalar::kTokens) {
-    return static_cast<double>(sums_.tokens);
+    return at::full({1}, static_cast<double>(sums_.tokens), options);
   }
-  double sum = 0.0;
+  at::Tensor sum = at::zeros({1}, options);
   for (const plan::ValueId value : role_.consumed_by(op)) {
     const plan::Storage& storage = values_.StorageOf(value);
     if (storage.kind != plan::ValueKind::kScalar) continue;
@@ -71,7 +72,7 @@ double Executor::Contribution(const plan::Op& op) {
     const int ranks = scalar.scalar == plan::WorldScalar::kNorm
                           ? program_.modules[storage.module].grid.num_ranks()
                           : 1;
-    sum += scalar.tensor.item<double>() / ranks;
+    sum += scalar.tensor.to(at::kDouble) / ranks;
   }
   return sum;
 }

@@ -6,15 +6,21 @@
 namespace isthmus::backend {
 
 void Executor::Exchange(const plan::Op& op) {
-  for (const bool sends : {false, true}) {  // receives first
-    for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
-      if (role_.transfers[at].sends != sends) continue;
-      if (sends) {
-        Send(at);
-      } else {
-        Receive(at);
-      }
-    }
+  std::vector<std::uint32_t> transfers;
+  std::vector<Message> messages;
+  for (std::uint32_t at = op.first_transfer; at < op.first_transfer + op.num_transfers; ++at) {
+    Message message = role_.transfers[at].sends ? ToSend(at) : ToReceive(at);
+    if (message.tensor.numel() == 0) continue;
+    transfers.push_back(at);
+    messages.push_back(std::move(message));
+  }
+  std::vector<Pending> posted = communicators_.messages().Exchange(messages);
+  for (std::size_t at = 0; at < posted.size(); ++at) {
+    const plan::Transfer& transfer = role_.transfers[transfers[at]];
+    if (options_.recorder != nullptr)
+      options_.recorder->WatchTransfer(position_, transfers[at], posted[at]);
+    auto& pending = transfer.sends ? sends_ : values_.At(transfer.value).pending;
+    pending.push_back(std::move(posted[at]));
   }
 }
 
@@ -26,10 +32,11 @@ at::Tensor Executor::EmptyFor(const plan::Storage& storage, std::int64_t bytes) 
     width = boundaries_[program_.EdgeFrom(storage.module)].width();
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(c10::elementSize(type));
   ISTHMUS_CHECK(bytes % row_bytes == 0, "a message of {} bytes in rows of {}", bytes, row_bytes);
-  return at::empty({bytes / row_bytes, width}, at::TensorOptions(options_.device).dtype(type));
+  return at::empty({bytes / row_bytes, width},
+                   at::TensorOptions(device_.torch_device()).dtype(type));
 }
 
-void Executor::Receive(std::uint32_t at) {
+Message Executor::ToReceive(std::uint32_t at) {
   const plan::Transfer& transfer = role_.transfers[at];
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
@@ -38,18 +45,14 @@ void Executor::Receive(std::uint32_t at) {
   if (peer.kind == plan::PeerRef::Kind::kBoundary) {
     value.tokens = boundaries_[peer.edge].Message(peer.index).tokens;
   }
-  if (bytes == 0) return;
-  const base::Rank from = program_.Peer(rank_, peer);
-  Pending pending = communicators_.messages().Receive(value.tensor, from.value());
-  if (options_.recorder != nullptr) options_.recorder->WatchTransfer(position_, at, pending);
-  value.pending.push_back(std::move(pending));
+  return {.tensor = value.tensor, .peer = program_.Peer(rank_, peer).value(), .sends = false};
 }
 
-void Executor::Send(std::uint32_t at) {
+Message Executor::ToSend(std::uint32_t at) {
   const plan::Transfer& transfer = role_.transfers[at];
   const plan::PeerRef& peer = role_.peers[transfer.peer];
   const std::int64_t bytes = program_.Size(rank_, transfer.size).value();
-  if (bytes == 0) return;
+  if (bytes == 0) return {.tensor = at::empty({0}), .sends = true};
   const HeldValue& value = values_.At(transfer.value);
   at::Tensor rows = value.tensor.contiguous();
   if (peer.kind == plan::PeerRef::Kind::kBoundary) {
@@ -58,10 +61,7 @@ void Executor::Send(std::uint32_t at) {
   }
   ISTHMUS_CHECK(static_cast<std::int64_t>(rows.nbytes()) == bytes,
                 "rank {} sends {} bytes, the program says {}", rank_.value(), rows.nbytes(), bytes);
-  const base::Rank to = program_.Peer(rank_, peer);
-  Pending pending = communicators_.messages().Send(rows, to.value());
-  if (options_.recorder != nullptr) options_.recorder->WatchTransfer(position_, at, pending);
-  sends_.push_back(std::move(pending));
+  return {.tensor = rows, .peer = program_.Peer(rank_, peer).value(), .sends = true};
 }
 
 }  // namespace isthmus::backend

@@ -11,22 +11,24 @@
 namespace isthmus::backend {
 
 Executor::Executor(const plan::Program& program, base::Rank rank, Communicators& communicators,
-                   BatchSource& data, Options options)
+                   BatchSource& data, Device& device, Options options)
     : program_(program),
       rank_(rank),
       role_(program.role(rank)),
       communicators_(communicators),
+      device_(device),
       options_(std::move(options)),
       values_(role_),
       scaler_(options_.training.loss_scaling) {
   Check();
   MakeChunks();
+  NameRanges();
   for (std::size_t edge = 0; edge < program.edges.size(); ++edge) {
-    boundaries_.emplace_back(program, edge, rank, options_.device);
+    boundaries_.emplace_back(program, edge, rank, device_.torch_device());
   }
   compute_ = std::make_unique<Compute>(Compute::Parts{.program = program,
                                                       .rank = rank,
-                                                      .device = options_.device,
+                                                      .device = device_.torch_device(),
                                                       .chunks = chunks_,
                                                       .boundaries = boundaries_,
                                                       .values = values_,
@@ -73,14 +75,19 @@ void Executor::MakeChunks() {
           .module = at.module,
           .virtual_stage = chunk * placed.grid.size(plan::Axis::kPp) + at.stage,
           .rank = rank_,
-          .device = options_.device};
+          .device = device_.torch_device()};
       auto& made = chunks_[{at.module, static_cast<std::uint16_t>(chunk)}];
       made = MakeChunk(program_, options, communicators_);
       chunks.push_back(made.get());
     }
-    parameters_[at.module] = std::make_unique<ModuleParameters>(program_, at.module, rank_, chunks,
-                                                                options_.training, options_.device);
+    parameters_[at.module] = std::make_unique<ModuleParameters>(
+        program_, at.module, rank_, chunks, options_.training, device_.torch_device());
   }
+}
+
+void Executor::NameRanges() {
+  if (!device_.shows_ranges()) return;
+  for (const plan::Op& op : role_.ops) ranges_.push_back(plan::Describe(program_, role_, op));
 }
 
 std::vector<std::uint16_t> Executor::modules() const {
@@ -116,31 +123,42 @@ StepResult Executor::RunStep(std::int64_t step) {
     if (options_.before_op) options_.before_op(position_);
     return EndStep();
   } catch (const base::IoError& error) {
-    if (position_ == role_.ops.size()) throw;
-    throw base::IoError(fmt::format("{}\n  in op {} of rank {} in step {}: {}", error.what(),
-                                    position_, rank_.value(), step,
-                                    plan::Describe(program_, role_, role_.ops[position_])));
+    throw base::IoError(error.what() + DescribePosition(step));
+  } catch (const c10::Error& error) {  // no memory, say
+    throw base::IoError("error: " + std::string(error.what_without_backtrace()) +
+                        DescribePosition(step));
   }
+}
+
+std::string Executor::DescribePosition(std::int64_t step) const {
+  if (position_ == role_.ops.size()) return {};
+  return fmt::format("\n  in op {} of rank {} in step {}: {}", position_, rank_.value(), step,
+                     plan::Describe(program_, role_, role_.ops[position_]));
 }
 
 void Executor::RunOp(std::uint32_t index) {
   const plan::Op& op = role_.ops[index];
   values_.Wait(op);
   if (options_.recorder != nullptr) options_.recorder->Begin(index);
+  if (!ranges_.empty()) device_.EnterRange(ranges_[index]);
   Dispatch(op);
-  if (options_.recorder != nullptr) {
-    if (op.kind == plan::OpKind::kCollective) {
-      for (Pending& pending : values_.At(role_.produced_by(op).front()).pending) {
-        options_.recorder->Watch(index, pending);
-      }
-    }
-    options_.recorder->End(index);
-  }
+  if (!ranges_.empty()) device_.LeaveRange();
+  if (options_.recorder != nullptr) RecordEnd(op);
   values_.CountProduced(op);
   std::int64_t held = values_.held_bytes();
   for (const auto& [module, parameters] : parameters_) held += parameters->num_bytes();
   peak_bytes_ = std::max(peak_bytes_, held);
   values_.ReleaseAfter(index);
+}
+
+void Executor::RecordEnd(const plan::Op& op) {
+  if (op.kind == plan::OpKind::kCollective) {
+    for (Pending& pending : values_.At(role_.produced_by(op).front()).pending) {
+      options_.recorder->Watch(position_, pending);
+    }
+  }
+  if (op.kind == plan::OpKind::kCopy) options_.recorder->WatchCopies(position_);
+  options_.recorder->End(position_);
 }
 
 void Executor::Dispatch(const plan::Op& op) {
@@ -165,9 +183,12 @@ void Executor::Dispatch(const plan::Op& op) {
 
 void Executor::Copy(const plan::Op& op) {
   if (op.copy() == plan::CopyDirection::kToHost) {
-    parameters_.at(op.module)->MoveToHost();
+    parameters_.at(op.module)->MoveToHost(device_);
   } else {
-    parameters_.at(op.module)->MoveToDevice();
+    parameters_.at(op.module)->MoveToDevice(device_);
+    for (const plan::ValueId value : role_.produced_by(op)) {
+      values_.At(value).finish = [this](HeldValue& /*value*/) { device_.WaitForCopies(); };
+    }
   }
 }
 

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/torch/comm/communicators.h"
 #include "backend/torch/data/batch_source.h"
+#include "backend/torch/device/device.h"
 #include "backend/torch/execute/boundary_transform.h"
 #include "backend/torch/execute/compute.h"
 #include "backend/torch/execute/value_table.h"
@@ -39,12 +41,11 @@ struct StepResult {
 /// every step; weights, main gradients and optimizer state persist.
 /// After a step, a rank has updated the part of each bucket that it owns; the others' parts come
 /// with the next step's gather, or with GatherParameters().
-/// Belongs to one rank's thread. Lifetime: program, communicators and data outlive it.
+/// Belongs to one rank's thread. Lifetime: program, communicators, data and device outlive it.
 class Executor {
  public:
   struct Options {
     TrainingOptions training;
-    at::Device device = at::kCPU;
     /// Called before each op with its index in the role's list, and with the number of ops behind
     /// the last one.
     std::function<void(std::uint32_t op)> before_op = {};
@@ -55,7 +56,7 @@ class Executor {
   /// Throws base::Error for a program that real ranks can't run: several steps, a module without a
   /// backward, fp8, an encoder without input width, shapes in front of payloads.
   Executor(const plan::Program& program, base::Rank rank, Communicators& communicators,
-           BatchSource& data, Options options);
+           BatchSource& data, Device& device, Options options);
   ~Executor();
 
   /// Runs a step; `step` (from 0) names its data. Throws base::IoError that names the op where
@@ -78,20 +79,23 @@ class Executor {
  private:
   void Check() const;
   void MakeChunks();
+  void NameRanges();
   void RunOp(std::uint32_t index);
+  void RecordEnd(const plan::Op& op);
+  std::string DescribePosition(std::int64_t step) const;
   void Dispatch(const plan::Op& op);
   void Copy(const plan::Op& op);
   // exchange.cc
   void Exchange(const plan::Op& op);
-  void Receive(std::uint32_t at);
-  void Send(std::uint32_t at);
+  Message ToReceive(std::uint32_t at);
+  Message ToSend(std::uint32_t at);
   at::Tensor EmptyFor(const plan::Storage& storage, std::int64_t bytes) const;
   // collective.cc
   void Collective(const plan::Op& op);
   void SyncGradients(const plan::Op& op);
   void BoundaryCollective(const plan::Op& op);
   void SumScalar(const plan::Op& op);
-  double Contribution(const plan::Op& op);
+  at::Tensor Contribution(const plan::Op& op);
   // optimize.cc
   void Optimize(const plan::Op& op);
   void ProduceScalar(const plan::Op& op, plan::WorldScalar kind, const at::Tensor& value);
@@ -114,7 +118,9 @@ class Executor {
   base::Rank rank_;
   const plan::Role& role_;
   Communicators& communicators_;
+  Device& device_;
   Options options_;
+  std::vector<std::string> ranges_;  // by op; empty: nobody sees them
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::unique_ptr<Chunk>> chunks_;
   std::map<std::uint16_t, std::unique_ptr<ModuleParameters>> parameters_;
   std::vector<BoundaryTransform> boundaries_;  // by edge

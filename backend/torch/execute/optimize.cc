@@ -14,8 +14,7 @@ void Executor::Optimize(const plan::Op& op) {
     case plan::OptimizerAction::kNorm:
       return ProduceScalar(op, plan::WorldScalar::kNorm, parameters.SquaredNorm());
     case plan::OptimizerAction::kCheck:
-      return ProduceScalar(op, plan::WorldScalar::kFoundInf,
-                           at::full({1}, parameters.HasInfinity() ? 1.0 : 0.0, at::kDouble));
+      return ProduceScalar(op, plan::WorldScalar::kFoundInf, parameters.FoundInfinity());
     case plan::OptimizerAction::kClip:
       ReadScalars(op);
       if (scalars_.found_inf == 0.0) parameters.ScaleGradients(GradientScale());
@@ -30,10 +29,11 @@ void Executor::Optimize(const plan::Op& op) {
 void Executor::ProduceScalar(const plan::Op& op, plan::WorldScalar kind, const at::Tensor& value) {
   HeldValue& result = values_.At(role_.produced_by(op).front());
   result.scalar = kind;
-  result.tensor = value.to(at::TensorOptions(options_.device).dtype(ScalarType(op.module)));
+  result.tensor = value.to(ScalarType(op.module));
 }
 
 void Executor::ReadScalars(const plan::Op& op) {
+  device_.WaitForCompute();
   scalars_ = {.tokens = static_cast<double>(sums_.tokens)};
   for (const plan::ValueId value : role_.consumed_by(op)) {
     if (values_.StorageOf(value).kind != plan::ValueKind::kScalar) continue;
@@ -87,6 +87,7 @@ Executor::Totals Executor::AgreeOnTotals() {
 }
 
 StepResult Executor::EndStep() {
+  device_.WaitForCompute();
   const Totals totals = AgreeOnTotals();
   const double tokens = std::max(totals.tokens, 1.0);
   StepResult result;

@@ -24,12 +24,13 @@ struct CommCase {
   std::function<void()> run;
 };
 
-std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int64_t bytes) {
+std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int64_t bytes,
+                              at::Device device = at::kCPU) {
   const std::int64_t n = group.size();
   const std::int64_t part = std::max<std::int64_t>(bytes / 4 / n, 1);
-  const at::Tensor whole = at::ones({part * n});
-  const at::Tensor own = at::ones({part});
-  const at::Tensor other = at::ones({part * n});
+  const at::Tensor whole = at::ones({part * n}, device);
+  const at::Tensor own = at::ones({part}, device);
+  const at::Tensor other = at::ones({part * n}, device);
   switch (kind) {
     case CollectiveKind::kAllGather:
       return [=, &group] { group.AllGather(whole, own).Wait(); };
@@ -52,13 +53,8 @@ std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int
 std::function<void()> MakePingPong(Communicator& pair, std::int64_t bytes) {
   const at::Tensor tensor = at::ones({std::max<std::int64_t>(bytes / 4, 1)});
   return [=, &pair] {
-    const int other = 1 - pair.index();
-    if (pair.index() == 0) {
-      pair.Send(tensor, other).Wait();
-      pair.Receive(tensor, other).Wait();
-    } else {
-      pair.Receive(tensor, other).Wait();
-      pair.Send(tensor, other).Wait();
+    for (const bool sends : {pair.index() == 0, pair.index() == 1}) {
+      pair.Exchange({{.tensor = tensor, .peer = 1 - pair.index(), .sends = sends}}).front().Wait();
     }
   };
 }
@@ -205,6 +201,35 @@ std::vector<MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool 
     }
     ranks.Meet();
   }
+  return rows;
+}
+
+std::vector<MeasuredRow> MeasureStaged(const MeasuringRanks& ranks,
+                                       const std::vector<std::unique_ptr<Communicator>>& parts,
+                                       Device& device) {
+  constexpr int kSamples = 9;
+  std::vector<MeasuredRow> rows;
+  for (const std::unique_ptr<Communicator>& group : parts) {
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+      for (const std::int64_t bytes : {std::int64_t{64} << 10, std::int64_t{4} << 20}) {
+        const std::function<void()> run = MakeRun(*group, kind, bytes, device.torch_device());
+        run();
+        Samples samples;
+        for (int sample = 0; sample < kSamples; ++sample) {
+          device.Synchronize();
+          const double begin = WallTime();
+          run();
+          device.Synchronize();
+          samples.values.push_back(WallTime() - begin);
+        }
+        rows.push_back(samples.ToMedianRow(
+            fmt::format("staged.{}.ranks_{}", plan::ToText(kind), group->size()),
+            fmt::format("b{}", bytes), /*held_out=*/true));
+      }
+    }
+  }
+  ranks.Meet();
   return rows;
 }
 

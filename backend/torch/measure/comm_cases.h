@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/torch/comm/communicator.h"
+#include "backend/torch/device/device.h"
 #include "traces/measured_row.h"
 
 namespace isthmus::backend {
@@ -21,6 +22,12 @@ struct MeasuringRanks {
   /// The mean of what all ranks say.
   double Mean(double value) const;
 };
+
+/// The common collectives between tensors of `device` over `parts`, whose communicators are the
+/// device's: rows `staged.<kind>.ranks_<n>`, held out. All ranks call it; rows come on rank 0.
+std::vector<traces::MeasuredRow> MeasureStaged(
+    const MeasuringRanks& ranks, const std::vector<std::unique_ptr<Communicator>>& parts,
+    Device& device);
 
 /// Every collective, by size, among the ranks of each part, and messages between two. All ranks
 /// call it. The rows come on rank 0: value is wall time a call, core_s the mean processor time of a

@@ -49,7 +49,7 @@ struct Column {
     Pending gather;
     if (accumulates && sharded()) {
       whole_x = WholeTokens(*rank, x);
-      gather = rank->tp->AllGather(whole_x, x);
+      gather = rank->tp->AllGather(whole_x, x.contiguous());
       if (!rank->overlaps) gather.Wait();
     }
     at::Tensor dx;

@@ -91,10 +91,8 @@ class RingCore final : public ContextParallelCore {
     const int cp = layout_.cp;
     const int self = rank_.cp->index();
     taken = at::empty_like(block);
-    std::vector<Pending> exchange;
-    exchange.push_back(rank_.cp->Receive(taken, (self + cp - 1) % cp));
-    exchange.push_back(rank_.cp->Send(block, (self + 1) % cp));
-    return exchange;
+    return rank_.cp->Exchange({{.tensor = taken, .peer = (self + cp - 1) % cp, .sends = false},
+                               {.tensor = block, .peer = (self + 1) % cp, .sends = true}});
   }
   at::Tensor PassAndWait(const at::Tensor& block) const {
     at::Tensor taken;

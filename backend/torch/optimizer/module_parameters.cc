@@ -37,7 +37,7 @@ void AllocateStorage(const at::Tensor& tensor) {
 ModuleParameters::ModuleParameters(const plan::Program& program, std::uint16_t module,
                                    base::Rank rank, const std::vector<Chunk*>& chunks,
                                    const TrainingOptions& options, at::Device device)
-    : placed_(program.modules[module]) {
+    : placed_(program.modules[module]), device_(device) {
   const plan::Grid& grid = placed_.grid;
   const plan::ModuleSettings& settings = placed_.module.settings;
   const plan::AxisSet shard_axes = plan::kDpShard | plan::kCp;
@@ -158,21 +158,23 @@ bool ModuleParameters::counts(const Parameter& parameter) const {
 }
 
 at::Tensor ModuleParameters::SquaredNorm() const {
-  at::Tensor sum = at::zeros({1}, at::kDouble);
+  at::Tensor sum = at::zeros({1}, at::TensorOptions(device_).dtype(at::kDouble));
   for (const Bucket& bucket : buckets_) {
     for (std::size_t at = 0; at < bucket.parameters().size(); ++at) {
       if (!counts(*bucket.parameters()[at])) continue;
       const at::Tensor part = bucket.OwnedPart(bucket.owned_gradients(), at);
-      if (part.numel() > 0) sum += part.to(at::kDouble).square().sum().to(at::kCPU);
+      if (part.numel() > 0) sum += part.to(at::kDouble).square().sum();
     }
   }
   return sum;
 }
 
-bool ModuleParameters::HasInfinity() const {
-  return std::any_of(buckets_.begin(), buckets_.end(), [](const Bucket& bucket) {
-    return !at::isfinite(bucket.owned_gradients()).all().item<bool>();
-  });
+at::Tensor ModuleParameters::FoundInfinity() const {
+  at::Tensor found = at::zeros({1}, at::TensorOptions(device_).dtype(at::kBool));
+  for (const Bucket& bucket : buckets_) {
+    found.logical_or_(at::isfinite(bucket.owned_gradients()).all().logical_not());
+  }
+  return found.to(at::kDouble);
 }
 
 void ModuleParameters::ScaleGradients(double factor) {
@@ -186,20 +188,19 @@ void ModuleParameters::Step(std::int64_t step, const TrainingOptions& options) {
   }
 }
 
-void ModuleParameters::MoveToHost() {
+void ModuleParameters::MoveToHost(Device& device) {
   for (const at::Tensor& buffer : weight_buffers_) {
-    on_host_.push_back(at::empty_like(buffer, buffer.options().device(at::kCPU)));
-    on_host_.back().copy_(buffer);
+    on_host_.push_back(device.CopyToHost(buffer));
     FreeStorage(buffer);
   }
 }
 
-void ModuleParameters::MoveToDevice() {
+void ModuleParameters::MoveToDevice(Device& device) {
   ISTHMUS_CHECK(on_host_.size() == weight_buffers_.size(), "{} isn't on the host",
                 placed_.module.name);
   for (std::size_t at = 0; at < weight_buffers_.size(); ++at) {
     AllocateStorage(weight_buffers_[at]);
-    weight_buffers_[at].copy_(on_host_[at]);
+    device.CopyFromHost(weight_buffers_[at], on_host_[at]);
   }
   on_host_.clear();
 }

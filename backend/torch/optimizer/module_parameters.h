@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/torch/comm/communicator.h"
+#include "backend/torch/device/device.h"
 #include "backend/torch/modules/chunk.h"
 #include "backend/torch/optimizer/adam.h"
 #include "backend/torch/optimizer/bucket.h"
@@ -47,21 +48,24 @@ class ModuleParameters {
 
   void ZeroGradients();
   /// Of the owned gradients, each parameter of the module counted on one rank only: the sum over
-  /// the module's ranks is the module's squared norm. One element, fp64.
+  /// the module's ranks is the module's squared norm. One element, fp64, on the device.
   at::Tensor SquaredNorm() const;
-  bool HasInfinity() const;
+  /// 1 where an owned gradient is infinite or no number, else 0. As SquaredNorm().
+  at::Tensor FoundInfinity() const;
   void ScaleGradients(double factor);
   void Step(std::int64_t step, const TrainingOptions& options);
 
-  /// Moves all weights to host memory and frees the device's, or back.
-  void MoveToHost();
-  void MoveToDevice();
+  /// Copies all weights to host memory and frees the device's, or back: there behind
+  /// Device::WaitForCopies().
+  void MoveToHost(Device& device);
+  void MoveToDevice(Device& device);
 
  private:
   bool counts(const Parameter& parameter) const;
   bool is_embedding(const Parameter& parameter) const;
 
   const plan::PlacedModule& placed_;
+  at::Device device_;
   bool first_of_tp_ = true;
   bool first_replica_ = true;
   std::vector<Bucket> buckets_;

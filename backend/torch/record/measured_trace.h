@@ -7,6 +7,7 @@
 #include "backend/record/program_record.h"
 #include "backend/torch/comm/communicator.h"
 #include "backend/torch/device/device.h"
+#include "backend/torch/record/step_recorder.h"
 #include "plan/program/program.h"
 #include "traces/trace.h"
 
@@ -14,11 +15,12 @@ namespace isthmus::backend {
 
 /// What one rank recorded of a run.
 struct RecordedSteps {
-  std::vector<std::vector<traces::Event>> steps;  // by step: StepRecorder::TakeSteps()
-  std::vector<std::int64_t> durations_ps;         // by step, of this rank
-  std::int32_t node = 0;                          // equal on ranks of one host
+  std::vector<RecordedStep> steps;         // StepRecorder::TakeSteps()
+  std::vector<std::string> kernel_names;   // StepRecorder::kernel_names()
+  std::vector<std::int64_t> durations_ps;  // by step, of this rank
+  std::int32_t node = 0;                   // equal on ranks of one host
   std::int64_t num_warmup_steps = 0;
-  std::int64_t peak_bytes = 0;
+  DeviceMemory memory;  // at the end of the run
 };
 
 /// Sets the clocks of ranks on rank 0's host to one time 0, those of other hosts to a near one, and

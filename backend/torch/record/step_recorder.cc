@@ -7,7 +7,9 @@
 namespace isthmus::backend {
 
 StepRecorder::StepRecorder(const plan::Role& role, base::Rank rank, Device& device)
-    : role_(role), rank_(rank), device_(device) {}
+    : role_(role), rank_(rank), device_(device) {
+  device_.RecordKernels();
+}
 
 void StepRecorder::Begin(std::uint32_t op) {
   current_ = intervals_.size();
@@ -24,6 +26,12 @@ void StepRecorder::Watch(std::uint32_t op, Pending& pending) {
   intervals_[current_].ends.push_back(device_.RecordEnd(pending, role_.ops[op].lane));
 }
 
+void StepRecorder::WatchCopies(std::uint32_t op) {
+  Interval& interval = intervals_[current_];
+  ISTHMUS_CHECK(interval.op == op, "op {} copies within op {}", op, interval.op);
+  interval.ends.push_back(device_.RecordCopies());
+}
+
 void StepRecorder::WatchTransfer(std::uint32_t op, std::uint32_t transfer, Pending& pending) {
   const Mark begin = intervals_[current_].begin;
   const std::uint32_t inner = transfer - role_.ops[op].first_transfer + 1;
@@ -35,7 +43,8 @@ void StepRecorder::WatchTransfer(std::uint32_t op, std::uint32_t transfer, Pendi
 
 void StepRecorder::EndStep() {
   device_.Synchronize();
-  std::vector<traces::Event>& events = steps_.emplace_back();
+  RecordedStep& step = steps_.emplace_back();
+  std::vector<traces::Event>& events = step.events;
   events.reserve(intervals_.size());
   for (const Interval& interval : intervals_) {
     const std::int64_t begin = device_.TimeOf(interval.begin);
@@ -48,6 +57,7 @@ void StepRecorder::EndStep() {
                       .start_ps = begin,
                       .end_ps = end});
   }
+  step.kernels = AssignKernels(role_, events, device_.TakeKernels(), names_);
   intervals_.clear();
   device_.ForgetMarks();
 }

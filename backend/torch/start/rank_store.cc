@@ -5,9 +5,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "backend/launch/gpu_sharing.h"
 #include "base/error.h"
 #include "plan/program/print.h"
 
@@ -73,6 +75,19 @@ void CheckAgreement(c10d::Store& store, base::Rank rank, int num_ranks, const st
         fmt::format("rank {}: a rank did not say what it runs: {}", rank.value(), error.what()));
   }
   if (!problem.empty()) throw base::Error(problem);
+}
+
+bool EachHasItsOwnGpu(c10d::Store& store, base::Rank rank, int num_ranks, const std::string& gpu) {
+  const auto key = [](int of) { return fmt::format("isthmus/gpu/{}", of); };
+  std::vector<std::string> gpus;
+  try {
+    store.set(key(rank.value()), GpuIdentity(HostIdentity(), gpu));
+    for (int other = 0; other < num_ranks; ++other) gpus.push_back(store.get_to_str(key(other)));
+  } catch (const std::exception& error) {
+    throw base::IoError(fmt::format("rank {}: rank {} did not say which GPU it has: {}",
+                                    rank.value(), gpus.size(), error.what()));
+  }
+  return !FirstToShare(gpus);
 }
 
 Positions::Positions(const plan::Program& program, base::Rank rank,

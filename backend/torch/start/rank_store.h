@@ -24,6 +24,10 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankEnvironment& environment,
 /// every rank, that names the first rank that differs and in what.
 void CheckAgreement(c10d::Store& store, base::Rank rank, int num_ranks, const std::string& facts);
 
+/// Tells the others which GPU this rank has and returns whether each of them has one of its own:
+/// the same on all ranks. Throws base::IoError where a rank doesn't say.
+bool EachHasItsOwnGpu(c10d::Store& store, base::Rank rank, int num_ranks, const std::string& gpu);
+
 /// Which op each rank is in, told through the store so that an error can say where the others were.
 ///
 /// A thread of its own writes this rank's position twice a second when it changed. Enter() is a

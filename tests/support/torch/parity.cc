@@ -194,7 +194,8 @@ class RankUnderTest {
                              : std::make_unique<backend::GlooFactory>(kTimeout)),
         communicators_(program, rank, store, *factory_),
         batches_(program, TaskOf(run, program)),
-        executor_(program, rank, communicators_, batches_,
+        device_(backend::MakeCpuDevice(kTimeout)),
+        executor_(program, rank, communicators_, batches_, *device_,
                   {.training = run.training, .before_op = [&run, &program, rank](std::uint32_t op) {
                      if (run.before_op) run.before_op(program.role(rank), rank, op);
                    }}) {}
@@ -205,6 +206,7 @@ class RankUnderTest {
   std::unique_ptr<backend::BackendFactory> factory_;
   backend::Communicators communicators_;
   backend::SampleBatches batches_;
+  std::unique_ptr<backend::Device> device_;
   backend::Executor executor_;
 };
 

@@ -62,7 +62,8 @@ std::vector<StepResult> Train(const plan::Job& job, int num_steps,
   std::vector<StepResult> steps;
   tests::RunOnRanks(program, [&](base::Rank rank, Communicators& communicators) {
     FirstStepAgain data(program);
-    Executor executor(program, rank, communicators, data, {.training = training});
+    const std::unique_ptr<Device> device = MakeCpuDevice(std::chrono::seconds(60));
+    Executor executor(program, rank, communicators, data, *device, {.training = training});
     for (int step = 0; step < num_steps; ++step) {
       const StepResult result = executor.RunStep(step);
       if (rank == base::Rank{0}) steps.push_back(result);
@@ -134,7 +135,8 @@ TEST(ExecutorTest, SaysInWhichOpAPartnerIsMissing) {
   const auto body = [&](base::Rank rank, Communicators& communicators) {
     if (rank == base::Rank{1}) return;
     FirstStepAgain data(program);
-    Executor executor(program, rank, communicators, data, {.training = Training()});
+    const std::unique_ptr<Device> device = MakeCpuDevice(std::chrono::seconds(60));
+    Executor executor(program, rank, communicators, data, *device, {.training = Training()});
     try {
       executor.RunStep(0);
     } catch (const base::IoError& error) {

@@ -125,6 +125,20 @@ TEST(RunRankTest, RefusesRanksThatRunSomethingElse) {
                              "1\"")));
 }
 
+// Ranks that differ in these would wait for each other until the time is over.
+TEST(RunRankTest, RefusesRanksOnOtherDevicesAndWithoutTheTrace) {
+  const plan::Program program = TinyProgram({.dp = 2});
+  std::vector<RankOutcome> outcomes;
+  std::vector<RankRunOptions> options = BothRanks();
+  options[1].device = DeviceKind::kGpu;
+  EXPECT_THAT(ErrorsOf(program, options, outcomes),
+              Each(HasSubstr("\"ranks on: gpu\", not \"ranks on: cpu\"")));
+  options = BothRanks();
+  options[0].trace_path = ::testing::TempDir() + "one_sided.isthmus";
+  EXPECT_THAT(ErrorsOf(program, options, outcomes),
+              Each(HasSubstr("\"trace: none\", not \"trace: written\"")));
+}
+
 // Port 1 of nobody's address (RFC 5737).
 TEST(RunRankTest, SaysWhereRanksDidNotMeet) {
   std::vector<RankRunOptions> options{OptionsOf(1, 1)};

@@ -16,6 +16,7 @@
 #include "cli/machine.h"
 #include "cli/rank_program.h"
 #include "scenarios/write_profile.h"
+#include "sim/calibrate/gpu_fit.h"
 #include "sim/calibrate/host_fit.h"
 #include "traces/measured_row.h"
 
@@ -32,7 +33,8 @@ constexpr std::int64_t kMostBytes = 64 << 20;
 
 int NumCores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
-int NumRanks() {
+int NumRanks(const CalibrateOptions& options) {
+  if (options.device == "gpu") return kFewestRanks;  // on one GPU
   const int wanted = std::clamp(2 * NumCores(), kFewestRanks, kMostRanks);
   return wanted >= kMostRanks ? kMostRanks : kFewestRanks;  // groups of 2, 4 and 8
 }
@@ -81,11 +83,8 @@ class TemporaryFolder {
 }
 
 void CheckDevice(const std::string& device) {
-  if (device == "cpu") return;
-  throw base::Error(
-      device == "gpu"
-          ? "--device gpu: known but not built yet; GPUs have profiles in scenarios/gpus/"
-          : fmt::format("--device {}: not a choice; allowed: cpu, gpu", device));
+  if (device == "cpu" || device == "gpu") return;
+  throw base::Error(fmt::format("--device {}: not a choice; allowed: cpu, gpu", device));
 }
 
 std::vector<MeasuredRow> Measure(const CalibrateOptions& options) {
@@ -95,7 +94,8 @@ std::vector<MeasuredRow> Measure(const CalibrateOptions& options) {
   launch.program = FindRankProgram(options.device == "gpu").string();
   launch.arguments = {"--measure", rows};
   if (options.quick) launch.arguments.emplace_back("--quick");
-  launch.num_ranks = NumRanks();
+  if (options.device == "gpu") launch.arguments.emplace_back("--gpu");
+  launch.num_ranks = NumRanks(options);
   launch.on_line = [](const backend::RankLine& line) {
     fmt::print(stderr, "rank {}: {}\n", line.rank, line.text);
   };
@@ -133,28 +133,45 @@ std::string Summary(const profiles::Profile& profile, const std::vector<Measured
   return text;
 }
 
+void Announce(const CalibrateOptions& options) {
+  const int num_ranks = NumRanks(options);
+  if (options.device == "gpu") {
+    fmt::print(stderr, "measuring the first GPU of this machine with {} ranks; about {} s\n",
+               num_ranks, options.quick ? 60 : 150);
+    return;
+  }
+  fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", num_ranks,
+             NumCores(), options.quick ? 20 : 60);
+}
+
+profiles::Profile Fit(const CalibrateOptions& options, const std::vector<MeasuredRow>& rows) {
+  if (options.device == "gpu") return sim::FitGpu(rows, {.date = Today(), .cores = NumCores()});
+  return sim::FitHost(
+      rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MachineMemory().value()});
+}
+
 }  // namespace
 
 int Calibrate(const CalibrateOptions& options) {
   CheckDevice(options.device);
-  const std::string path = options.profile.value_or("cpu-host.yaml");
+  const std::string cluster = options.device == "gpu" ? "single-gpu" : "cpu-host";
+  const std::string path = options.profile.value_or(cluster + ".yaml");
   base::AtomicFile file(path);  // a place that can't be written fails before anything is measured
-  fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", NumRanks(),
-             NumCores(), options.quick ? 20 : 60);
+  Announce(options);
   const std::vector<MeasuredRow> rows = Measure(options);
-  const profiles::Profile profile = sim::FitHost(
-      rows, {.date = Today(), .cores = NumCores(), .memory_bytes = MachineMemory().value()});
+  const profiles::Profile profile = Fit(options, rows);
   const scenarios::ProfileHead head{
-      .command = options.quick ? "isthmus calibrate --quick" : "isthmus calibrate",
+      .command =
+          fmt::format("isthmus calibrate{}{}", options.device == "gpu" ? " --device gpu" : "",
+                      options.quick ? " --quick" : ""),
       .machine = fmt::format("{}, {} cores, {:.1f} GiB", CpuName(), NumCores(),
                              static_cast<double>(MachineMemory().value()) / (1 << 30)),
       .versions = VersionsOf(rows),
       .commit = std::string(BuildCommit())};
   file.Write(scenarios::WriteProfile(profile, head));
   file.Commit();
-  fmt::print(
-      "{}profile {} has {} parameters; scenarios name it: `cluster: cpu-host`, `profile: {}`\n",
-      Summary(profile, rows), path, profile.parameters().size(), path);
+  fmt::print("{}profile {} has {} parameters; scenarios name it: `cluster: {}`, `profile: {}`\n",
+             Summary(profile, rows), path, profile.parameters().size(), cluster, path);
   return 0;
 }
 

@@ -217,7 +217,8 @@ void AddCalibrate(CLI::App& app, Verbs& verbs) {
   CalibrateOptions& options = verbs.calibrate;
   CLI::App& verb = *app.add_subcommand(
       "calibrate", "Measure what kernels and messages take on this machine: a profile");
-  verb.add_option("-o,--output", options.profile, "The profile to write; else cpu-host.yaml")
+  verb.add_option("-o,--output", options.profile,
+                  "The profile to write; else cpu-host.yaml or single-gpu.yaml")
       ->type_name("FILE");
   verb.add_flag("--quick", options.quick, "A coarser grid and fewer samples: a third of the time");
   verb.add_option("--device", options.device, "What to measure: cpu or gpu")->capture_default_str();

@@ -17,15 +17,22 @@ namespace isthmus::cli {
 std::optional<int> MeasureIfAsked(int argc, const char* const* argv) {
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   if (arguments.empty() || arguments[0] != "--measure") return std::nullopt;
-  const bool is_quick = arguments.size() == 3 && arguments[2] == "--quick";
-  if (arguments.size() != 2 && !is_quick)
-    throw base::Error("isthmus-rank --measure FILE [--quick]: isthmus calibrate calls it");
-  const backend::RankEnvironment environment =
-      backend::ReadRankEnvironment(backend::EnvironmentOfThisProcess());
-  std::vector<traces::MeasuredRow> rows =
-      backend::MeasureMachine({.environment = environment, .quick = is_quick});
-  if (environment.rank != 0) return 0;
-  rows.push_back({.table = "versions", .point = backend::VersionsMeasured()});
+  backend::MeasureOptions options;
+  bool is_known = arguments.size() >= 2;
+  for (std::size_t at = 2; at < arguments.size(); ++at) {
+    if (arguments[at] == "--quick") {
+      options.quick = true;
+    } else if (arguments[at] == "--gpu") {
+      options.device = backend::DeviceKind::kGpu;
+    } else {
+      is_known = false;
+    }
+  }
+  if (!is_known)
+    throw base::Error("isthmus-rank --measure FILE [--quick] [--gpu]: isthmus calibrate calls it");
+  options.environment = backend::ReadRankEnvironment(backend::EnvironmentOfThisProcess());
+  const std::vector<traces::MeasuredRow> rows = backend::MeasureMachine(options);
+  if (options.environment.rank != 0) return 0;
   base::WriteFile(std::string(arguments[1]), traces::ToCsv(rows));
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/sim_time.h"
 #include "plan/program/print.h"
+#include "profiles/kernel_tables.h"
 #include "sim/cost/machine_models.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/lower.h"
@@ -135,7 +136,7 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
 }  // namespace
 
 bool HasKernels(const profiles::Profile& profile) {
-  return IsOfHost(profile) || !profile.KeysUnder("gemm.").empty();
+  return !profiles::KernelTables(profile).empty() || !profile.KeysUnder("gemm.").empty();
 }
 
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "plan/model/flops.h"
 #include "plan/program/role_record.h"
+#include "profiles/kernel_tables.h"
 #include "sim/cost/machine_models.h"
 
 namespace isthmus::sim {
@@ -127,6 +128,10 @@ void AddBoundaries(const plan::Program& program, traces::Header& header) {
 
 std::string PeakRateKey(const plan::Program& program, const profiles::Profile& profile) {
   if (IsOfHost(profile)) return "device.peak_rate.fp32";
+  if (!profiles::KernelTables(profile).empty()) {
+    return "device.peak_rate." +
+           std::string(plan::RateKey(program.modules.back().module.settings.precision));
+  }
   for (const plan::PlacedModule& placed : program.modules) {
     if (placed.module.settings.precision == plan::DType::kFp8) return "device.peak_rate.fp8";
   }

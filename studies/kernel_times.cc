@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/cost/cpu_kernel_model.h"
+#include "profiles/kernel_tables.h"
 #include "sim/cost/machine_models.h"
+#include "sim/cost/measured_kernel_model.h"
 #include "studies/internal/work_counts.h"
 
 namespace isthmus::studies {
@@ -69,7 +70,7 @@ Naming NamesOf(const plan::MemoryBound& memory) {
 class Tally {
  public:
   explicit Tally(const profiles::Profile& profile)
-      : model_(sim::MakeComputeModel(profile)), is_host_(sim::IsOfHost(profile)) {}
+      : model_(sim::MakeComputeModel(profile)), tables_(profiles::KernelTables(profile)) {}
 
   void Add(const plan::Work& work, std::int64_t times) {
     for (const plan::RepeatedSegments& part : work.parts) {
@@ -96,15 +97,18 @@ class Tally {
       time.segment = segment.name;
       time.shape = std::move(names.shape);
       time.residual =
-          is_host_ ? std::visit([](const auto& of) { return sim::CpuTable(of) + ".check"; }, kernel)
-                   : std::move(names.residual);
+          tables_.empty()
+              ? std::move(names.residual)
+              : std::visit(
+                    [this](const auto& of) { return tables_ + "." + sim::TableOf(of) + ".check"; },
+                    kernel);
     }
     time.count += count;
     time.seconds += static_cast<double>(count) * model_->Time(kernel).value();
   }
 
   std::unique_ptr<sim::ComputeModel> model_;
-  bool is_host_;
+  std::string tables_;  // profiles::KernelTables()
   std::map<std::pair<std::string, std::string>, KernelTime> times_;
 };
 

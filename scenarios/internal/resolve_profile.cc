@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "profiles/kernel_tables.h"
 #include "profiles/parameter_range.h"
 #include "scenarios/internal/resolve.h"
 
@@ -112,15 +113,15 @@ std::optional<profiles::Parameter> ChangedParameter(Resolution& resolution,
   return changed;
 }
 
-// Whether the profile is of a host's cores (profiles/README.md): it has attention of one kind.
-bool IsOfHost(const profiles::Profile& profile) { return profile.has("host.cores"); }
-
-// A core has no unit that takes fp16 as fast as bf16, so each type needs its own.
-void ResolveHostKernels(Resolution& resolution, const profiles::Profile& profile) {
+// A profile that `isthmus calibrate` wrote (profiles/README.md) has attention of one kind. A core
+// has no unit that takes fp16 as fast as bf16, so there each type needs its own products.
+void ResolveTables(Resolution& resolution, const profiles::Profile& profile,
+                   const std::string& tables) {
   if (resolution.purpose != Purpose::kPredict) return;
   for (const ModuleSpec& module : resolution.spec.modules) {
-    const std::string dtype = plan::ToText(module.settings.precision);
-    if (!profile.KeysUnder(fmt::format("cpu.gemm.{}.", dtype)).empty()) continue;
+    const plan::DType type = module.settings.precision;
+    const std::string dtype = tables == "cpu" ? plan::ToText(type) : plan::RateKey(type);
+    if (!profile.KeysUnder(fmt::format("{}.gemm.{}.", tables, dtype)).empty()) continue;
     resolution.Complain(ModulePath(module, "precision"),
                         fmt::format("profile {} has no kernels of {}", profile.name(), dtype),
                         "`isthmus calibrate` measures fp32 and bf16; `isthmus run` needs no "
@@ -176,7 +177,8 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile) {
   std::vector<std::string> assumptions;
   const std::string& gpu = resolution.spec.cluster.node_groups.front().gpu;
-  if (resolution.is_given("profile") && profile.name() != gpu && !IsOfHost(profile)) {
+  if (resolution.is_given("profile") && profile.name() != gpu &&
+      profiles::KernelTables(profile).empty()) {
     assumptions.push_back(
         fmt::format("profile {} stands for the cluster's GPU {}", profile.name(), gpu));
   }
@@ -199,7 +201,8 @@ std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
 }
 
 void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, plan::Job& job) {
-  if (IsOfHost(profile)) return ResolveHostKernels(resolution, profile);
+  const std::string tables = profiles::KernelTables(profile);
+  if (!tables.empty()) return ResolveTables(resolution, profile, tables);
   // A profile without kernels of a kind serves for planning; there is nothing to choose from.
   const bool predicts = resolution.purpose == Purpose::kPredict;
   const bool has_products = !profile.KeysUnder("gemm.").empty();

@@ -38,17 +38,4 @@ struct HostFacts {
 /// docs/calibrate.md; pinned by tests/unit/sim/host_fit_test.cc.
 profiles::Profile FitHost(const std::vector<traces::MeasuredRow>& rows, const HostFacts& facts);
 
-/// A row that was held out beside what the profile makes of it.
-struct HeldOut {
-  std::string table;
-  std::string point;
-  double measured_s = 0;
-  double predicted_s = 0;
-};
-/// Of kernels, collectives and messages, in the order of the rows.
-std::vector<HeldOut> PredictHeldOut(const std::vector<traces::MeasuredRow>& rows,
-                                    const profiles::Profile& profile);
-
-inline constexpr double kMaxDispatchShare = 0.8;
-
 }  // namespace isthmus::sim

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "sim/cost/cpu_kernel_model.h"
+#include "sim/cost/measured_kernel_model.h"
 #include "topology/locality.h"
 #include "topology/route.h"
 
@@ -85,7 +85,7 @@ std::optional<MeasuredShape> ParseKernel(const MeasuredRow& row) {
                                     .backward = words[2] == "backward",
                                     .dtype = TypeOf(words[1])};
     return MeasuredShape{
-        {attention}, plan::FlopsOf(attention).value(), "FLOP/s", kCpuAttentionLaunches};
+        {attention}, plan::FlopsOf(attention).value(), "FLOP/s", kAttentionLaunches};
   }
   if (words[0] == "memory" && words.size() == 2) {
     const auto at = Coordinates(row, "b");
@@ -98,7 +98,8 @@ std::optional<MeasuredShape> ParseKernel(const MeasuredRow& row) {
 std::optional<int> RanksOf(const std::string& table) {
   if (table == "gloo.p2p") return 2;
   const std::size_t mark = table.rfind(".ranks_");
-  if (!table.starts_with("gloo.") || mark == std::string::npos) return std::nullopt;
+  const bool is_message = table.starts_with("gloo.") || table.starts_with("staged.");
+  if (!is_message || mark == std::string::npos) return std::nullopt;
   const std::string_view word = std::string_view(table).substr(mark + 7);
   int num_ranks = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), num_ranks);
@@ -115,7 +116,7 @@ std::pair<double, double> PriceCommunication(const GlooModel& gloo, const Measur
   topology::GroupLocality group;
   group.num_ranks = num_ranks;
   for (const CollectiveKind kind : kCollectives) {
-    if (!row.table.starts_with(fmt::format("gloo.{}.", plan::ToText(kind)))) continue;
+    if (row.table.find(fmt::format(".{}.", plan::ToText(kind))) == std::string::npos) continue;
     return {gloo.Time(kind, size, group).value(), gloo.CoreTime(kind, size, group).value()};
   }
   return {gloo.P2P(size, topology::Route{}).value(), gloo.CoreTimeOfP2P(size).value()};

@@ -26,7 +26,8 @@ std::optional<MeasuredShape> ParseKernel(const traces::MeasuredRow& row);
 
 inline constexpr std::int64_t kAttentionHeads = 4;
 
-/// Ranks of a table gloo.<kind>.ranks_<n>; 2 of gloo.p2p; nothing for others.
+/// Ranks of a table gloo.<kind>.ranks_<n> or staged.<kind>.ranks_<n>; 2 of gloo.p2p; nothing for
+/// others.
 std::optional<int> RanksOf(const std::string& table);
 
 /// Bytes of a row with the point b<bytes>. Throws base::Error if it is another.

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "sim/cost/cpu_kernel_model.h"
+#include "profiles/kernel_tables.h"
 #include "sim/cost/gloo_model.h"
 #include "sim/cost/kernel_model.h"
+#include "sim/cost/measured_kernel_model.h"
 #include "sim/cost/nccl_model.h"
 
 namespace isthmus::sim {
@@ -46,7 +47,8 @@ void CheckFit(const topology::ClusterSpec& cluster, const profiles::Profile& pro
 bool IsOfHost(const profiles::Profile& profile) { return profile.has("host.cores"); }
 
 std::unique_ptr<ComputeModel> MakeComputeModel(const profiles::Profile& profile) {
-  if (IsOfHost(profile)) return std::make_unique<CpuKernelModel>(profile);
+  if (!profiles::KernelTables(profile).empty())
+    return std::make_unique<MeasuredKernelModel>(profile);
   return std::make_unique<KernelModel>(profile);
 }
 

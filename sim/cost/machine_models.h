@@ -14,13 +14,13 @@ namespace isthmus::sim {
 /// Whether a profile is of a host's cores, as `isthmus calibrate` writes them (`host.cores`).
 bool IsOfHost(const profiles::Profile& profile);
 
-/// Kernels as the profile's kind of device runs them: CpuKernelModel or KernelModel.
+/// Kernels as the profile has them: MeasuredKernelModel or KernelModel.
 std::unique_ptr<ComputeModel> MakeComputeModel(const profiles::Profile& profile);
 
 /// The models that price a program on one kind of cluster, and how its ranks share what there is.
 ///
-/// GPUs of their own: KernelModel, NcclModel, overlap. A shared GPU: KernelModel, GlooModel with
-/// staging. A shared host: CpuKernelModel, GlooModel. Where ranks share, each waits for its own
+/// GPUs of their own: NcclModel, overlap. A shared GPU: GlooModel with staging. A shared host:
+/// GlooModel. Kernels by MakeComputeModel(). Where ranks share, each waits for its own
 /// collectives: nothing runs beside them but other ranks. Move-only; the models refer to each
 /// other.
 struct MachineModels {

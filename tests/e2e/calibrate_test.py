@@ -14,12 +14,26 @@ from isthmus_cli import BINARY, SOURCE_DIR, run
 
 TWIN = pathlib.Path(SOURCE_DIR) / "tests" / "data" / "twin_decoder.yaml"
 HAS_RANKS = (pathlib.Path(BINARY).parent / "isthmus-rank").exists()
+HAS_GPU_SIDE = (pathlib.Path(BINARY).parent / "libisthmus_cuda.so").exists()
 
 
 class CalibrateTest(isthmus_cli.CliTest):
     def test_refuses_devices_that_it_does_not_know(self):
         self.assert_user_error(run("calibrate", "--device", "tpu"), "allowed: cpu, gpu")
-        self.assert_user_error(run("calibrate", "--device", "gpu"), "not built yet")
+
+    @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
+    def test_says_what_is_missing_for_a_gpu(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = pathlib.Path(folder) / "gpu.yaml"
+            result = run("calibrate", "--device", "gpu", "--quick", "-o", profile, timeout=300)
+            if result.returncode == 0:
+                self.skipTest("there is a GPU")
+            if HAS_GPU_SIDE:
+                self.assert_ends(result, 3)
+                self.assertIn("no usable NVIDIA GPU", result.stderr)
+            else:
+                self.assert_user_error(result, "libisthmus_cuda.so is not there")
+            self.assertFalse(profile.exists())
 
     def test_a_scenario_without_its_profile_says_how_to_get_one(self):
         self.assert_user_error(run("simulate", TWIN), "isthmus calibrate -o cpu-host.yaml")

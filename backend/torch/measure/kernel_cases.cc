@@ -2,8 +2,6 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include <array>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -177,42 +175,31 @@ void AddHeldOut(std::vector<KernelCase> more, std::vector<KernelCase>& cases) {
   }
 }
 
-void AddProducts(Type type, at::Device device, std::vector<KernelCase>& cases) {
+void AddProducts(Type type, at::Device device, const KernelGrid& grid,
+                 std::vector<KernelCase>& cases) {
   const auto options = at::TensorOptions(device).dtype(type);
-  constexpr std::array<std::int64_t, 4> sides = {16, 64, 256, 1024};
-  for (const std::int64_t m : sides) {
-    for (const std::int64_t n : sides) {
-      for (const std::int64_t k : sides) cases.push_back(Product(m, n, k, options));
+  for (const std::int64_t m : grid.sides) {
+    for (const std::int64_t n : grid.sides) {
+      for (const std::int64_t k : grid.sides) cases.push_back(Product(m, n, k, options));
     }
   }
   std::vector<KernelCase> held_out;
-  for (const auto& [m, n, k] : {std::tuple{96, 96, 96},
-                                {128, 384, 128},
-                                {128, 128, 512},
-                                {200, 600, 300},
-                                {32, 512, 128},
-                                {512, 768, 192},
-                                {48, 1000, 96}})
+  for (const auto& [m, n, k] : grid.held_out_products)
     held_out.push_back(Product(m, n, k, options));
   AddHeldOut(std::move(held_out), cases);
 }
 
-void AddAttention(Type type, at::Device device, bool quick, std::vector<KernelCase>& cases) {
-  std::vector<std::int64_t> spans = {16, 32, 64, 128, 256, 512, 1024};
-  std::vector<std::int64_t> widths = {32, 64, 128};
-  if (quick) {
-    spans = {16, 64, 256, 1024};
-    widths = {32, 128};
-  }
+void AddAttention(Type type, at::Device device, const KernelGrid& grid,
+                  std::vector<KernelCase>& cases) {
   std::vector<KernelCase> held_out;
   for (const bool causal : {true, false}) {
-    for (const std::int64_t span : spans) {
-      for (const std::int64_t width : widths) {
+    for (const std::int64_t span : grid.spans) {
+      for (const std::int64_t width : grid.widths) {
         cases.push_back(AttentionForward(span, width, causal, type, device));
         cases.push_back(AttentionBackward(span, width, causal, type, device));
       }
     }
-    for (const auto& [span, width] : {std::pair{96, 48}, {192, 64}, {384, 80}}) {
+    for (const auto& [span, width] : grid.held_out_attentions) {
       held_out.push_back(AttentionForward(span, width, causal, type, device));
       held_out.push_back(AttentionBackward(span, width, causal, type, device));
     }
@@ -222,20 +209,16 @@ void AddAttention(Type type, at::Device device, bool quick, std::vector<KernelCa
 
 }  // namespace
 
-std::vector<KernelCase> KernelCases(at::Device device, bool quick) {
+std::vector<KernelCase> KernelCases(at::Device device, const KernelGrid& grid) {
   std::vector<KernelCase> cases;
   for (const Type type : {at::kFloat, at::kBFloat16}) {
-    AddProducts(type, device, cases);
-    AddAttention(type, device, quick, cases);
+    AddProducts(type, device, grid, cases);
+    AddAttention(type, device, grid, cases);
   }
   const auto options = at::TensorOptions(device).dtype(at::kFloat);
-  constexpr std::int64_t kKiB = 1024;
-  std::vector<std::int64_t> sizes = {96 * kKiB, 768 * kKiB, 6'144 * kKiB, 49'152 * kKiB};
-  if (quick) sizes = {96 * kKiB, 768 * kKiB, 6'144 * kKiB};
-  for (const std::int64_t bytes : sizes) AddMoves(bytes, options, cases);
+  for (const std::int64_t bytes : grid.bytes) AddMoves(bytes, options, cases);
   std::vector<KernelCase> held_out;
-  AddMoves(300 * kKiB, options, held_out);
-  AddMoves(2'400 * kKiB, options, held_out);
+  for (const std::int64_t bytes : grid.held_out_bytes) AddMoves(bytes, options, held_out);
   AddHeldOut(std::move(held_out), cases);
   return cases;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/torch/measure/kernel_grid.h"
+
 namespace isthmus::backend {
 
 /// One kernel at one shape. `prepare` makes its tensors and gives what runs it; `times` is how
@@ -22,7 +24,7 @@ struct KernelCase {
 /// Products, attention forward and backward, memory-bound kernels: the grid, and shapes beside it
 /// that are held out. A product runs as a linear layer's three: forward, input and weight gradient.
 /// The bytes of memory-bound kernels are those that plan counts for them (docs/calibrate.md).
-std::vector<KernelCase> KernelCases(at::Device device, bool quick);
+std::vector<KernelCase> KernelCases(at::Device device, const KernelGrid& grid);
 
 /// What stands in front of every kernel: an operation on almost nothing, recorded, and its
 /// backward; two kernels a call.

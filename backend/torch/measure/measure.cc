@@ -5,13 +5,16 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "backend/torch/comm/communicators.h"
+#include "backend/torch/device/device.h"
 #include "backend/torch/measure/comm_cases.h"
+#include "backend/torch/measure/device_cases.h"
 #include "backend/torch/measure/kernel_cases.h"
 #include "backend/torch/measure/stopwatch.h"
 #include "backend/torch/start/rank_store.h"
@@ -72,7 +75,8 @@ std::vector<MeasuredRow> MeasureKernels(bool quick) {
   std::vector<MeasuredRow> rows = {ProcessSize()};
   for (const KernelCase& one : {DispatchCase(at::kCPU), OpIssueCase(at::kCPU), CopyCase()})
     rows.push_back(Measure(one, kBudget));
-  for (const KernelCase& one : KernelCases(at::kCPU, quick)) rows.push_back(Measure(one, budget));
+  for (const KernelCase& one : KernelCases(at::kCPU, HostGrid(quick)))
+    rows.push_back(Measure(one, budget));
   return rows;
 }
 
@@ -91,9 +95,50 @@ std::vector<MeasuredRow> MeasureBusy(const MeasuringRanks& ranks) {
   return rows;
 }
 
+// All ranks on one GPU, so that they talk over Gloo through the host.
+std::unique_ptr<Device> OpenSharedGpu(const MeasureOptions& options) {
+  return MakeGpuDevice({.timeout = options.timeout,
+                        .each_has_its_own = [](const std::string& /*gpu*/) { return false; }});
+}
+
+DevicePlan PlanOf(bool quick) {
+  DevicePlan plan{.grid = GpuGrid(quick)};
+  if (quick) plan.clock_s = 5;
+  return plan;
+}
+
 void Append(std::vector<MeasuredRow> more, std::vector<MeasuredRow>& rows) {
   rows.insert(rows.end(), std::make_move_iterator(more.begin()),
               std::make_move_iterator(more.end()));
+}
+
+std::vector<MeasuredRow> MeasureHost(const MeasuringRanks& ranks, bool quick) {
+  std::vector<MeasuredRow> rows;
+  if (ranks.rank == 0) rows = MeasureKernels(quick);
+  ranks.Meet();
+  Append(MeasureBusy(ranks), rows);
+  Append(MeasureCommunication(ranks, quick), rows);
+  return rows;
+}
+
+std::vector<MeasuredRow> MeasureGpu(const MeasuringRanks& ranks, const MeasureOptions& options,
+                                    const c10::intrusive_ptr<c10d::Store>& store) {
+  const std::unique_ptr<Device> device = OpenSharedGpu(options);
+  std::vector<std::unique_ptr<Communicator>> parts;
+  const auto staged = c10::make_intrusive<c10d::PrefixStore>("staged", store);
+  for (const auto& part : ranks.parts)
+    parts.push_back(MakeGroup(staged, ranks.rank, part->size(), device->communicators()));
+  std::vector<MeasuredRow> rows;
+  if (ranks.rank == 0) {
+    rows = MeasureDevice(*device, PlanOf(options.quick));
+    std::string versions = device->description();
+    std::replace(versions.begin(), versions.end(), ',', ';');  // a cell of a table
+    rows.push_back({.table = "versions", .point = versions});
+  }
+  ranks.Meet();
+  Append(MeasureCommunication(ranks, options.quick), rows);
+  Append(MeasureStaged(ranks, parts, *device), rows);
+  return rows;
 }
 
 }  // namespace
@@ -104,19 +149,18 @@ std::vector<MeasuredRow> MeasureMachine(const MeasureOptions& options) {
   const auto store = OpenStore(options.environment, options.timeout);
   try {
     const MeasuringRanks ranks = MakeRanks(options, store);
-    std::vector<MeasuredRow> rows;
-    if (ranks.rank == 0) rows = MeasureKernels(options.quick);
+    std::vector<MeasuredRow> rows = options.device == DeviceKind::kCpu
+                                        ? MeasureHost(ranks, options.quick)
+                                        : MeasureGpu(ranks, options, store);
     ranks.Meet();
-    Append(MeasureBusy(ranks), rows);
-    Append(MeasureCommunication(ranks, options.quick), rows);
-    ranks.Meet();
-    if (ranks.rank != 0) rows.clear();
+    if (ranks.rank != 0) return {};
+    if (options.device == DeviceKind::kCpu)
+      rows.push_back(
+          {.table = "versions", .point = fmt::format("torch {} with gloo", TORCH_VERSION)});
     return rows;
   } catch (const c10::Error& error) {
     throw base::IoError(fmt::format("measuring: {}", error.what_without_backtrace()));
   }
 }
-
-std::string VersionsMeasured() { return fmt::format("torch {} with gloo", TORCH_VERSION); }
 
 }  // namespace isthmus::backend

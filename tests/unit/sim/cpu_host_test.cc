@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "sim/cost/cpu_kernel_model.h"
 #include "sim/cost/gloo_model.h"
 #include "sim/cost/log_table.h"
 #include "sim/cost/machine_models.h"
+#include "sim/cost/measured_kernel_model.h"
 #include "tests/unit/sim/host_profile.h"
 #include "topology/presets.h"
 
@@ -64,8 +64,8 @@ TEST(LineTable, IsConstantBelowAndProportionalBeyondItsPoints) {
   EXPECT_DOUBLE_EQ(table.At(80), 16);
 }
 
-TEST(CpuKernelModel, PricesKernelsByTheirTables) {
-  const CpuKernelModel model(HostProfile());
+TEST(MeasuredKernelModel, PricesKernelsByTheirTables) {
+  const MeasuredKernelModel model(HostProfile());
   // 2·100³ FLOP at 50 GFLOP/s.
   const plan::Gemm gemm{.m = 100, .n = 100, .k = 100, .dtype = plan::DType::kFp32};
   EXPECT_NEAR(model.Time(gemm).value(), 40e-6, 1e-12);
@@ -85,8 +85,8 @@ TEST(CpuKernelModel, PricesKernelsByTheirTables) {
   EXPECT_NEAR(model.LaunchGap(moved).value(), 10e-6, 1e-15);
 }
 
-TEST(CpuKernelModel, SaysWhichTableIsMissing) {
-  const CpuKernelModel model(HostProfile());
+TEST(MeasuredKernelModel, SaysWhichTableIsMissing) {
+  const MeasuredKernelModel model(HostProfile());
   try {
     (void)model.Time(plan::Gemm{.m = 1, .n = 1, .k = 1, .dtype = plan::DType::kFp8});
     FAIL();

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "sim/cost/cpu_kernel_model.h"
+#include "sim/cost/measured_kernel_model.h"
 
 namespace isthmus::sim {
 namespace {
@@ -45,7 +45,7 @@ std::vector<MeasuredRow> Rows(int cores) {
   for (const char* direction : {"forward", "backward"}) {
     const double flops = 4.0 * 4 * 128 * 128 * 32 / 2 * (direction[0] == 'f' ? 1 : 2.5);
     rows.push_back(Row(fmt::format("attention.fp32.{}.causal", direction), "s128_d32",
-                       kCpuAttentionLaunches * kDispatch + flops / 10e9));
+                       kAttentionLaunches * kDispatch + flops / 10e9));
   }
   for (const int bytes : {4'096, 1'048'576})
     rows.push_back(Row("memory.norm", fmt::format("b{}", bytes), kDispatch + bytes / 4e9));

@@ -55,11 +55,19 @@ void AddNames(const fs::path& folder, bool with_subfolders, std::set<std::string
   }
 }
 
+// Beside the program where it was packed for another machine, else where it was built.
+fs::path ShippedRoot() {
+  std::error_code error;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path() / "scenarios";
+  if (!error && fs::is_directory(beside / FolderOf(FileKind::kCluster), error)) return beside;
+  return ISTHMUS_SCENARIOS_ROOT;
+}
+
 }  // namespace
 
 SearchPaths DefaultSearchPaths(const std::vector<fs::path>& extra) {
   SearchPaths search{extra};
-  search.roots.emplace_back(ISTHMUS_SCENARIOS_ROOT);
+  search.roots.push_back(ShippedRoot());
   return search;
 }
 

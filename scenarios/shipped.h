@@ -23,7 +23,8 @@ struct SearchPaths {
   std::vector<std::filesystem::path> roots;
 };
 
-/// `extra` first, then the folder that came with the build.
+/// `extra` first, then the folder `scenarios` beside the program, where there is one (a package for
+/// another machine), else the one of the tree that was built.
 SearchPaths DefaultSearchPaths(const std::vector<std::filesystem::path>& extra = {});
 
 /// A file found by name: where it lies, and what messages call it ("scenarios/models/vit-1b.yaml",

@@ -1,34 +1,47 @@
 #!/usr/bin/env bash
-# Puts what scripts/gpu_check.sh runs on a machine with a GPU into one folder: programs, tests, the
-# GPU library and the Debian libraries they need, stripped, under 60 MiB. The other machine brings
-# torch 2.11.0 for CUDA 13 and nothing else.
+# Puts what the checks on a machine with a GPU need into one folder: programs, tests, the GPU library,
+# the Debian libraries they use, stripped, the scenarios and scripts/gpu_check.sh; under 60 MiB. The
+# other machine brings torch 2.11.0 for CUDA 13, python3, and nothing else.
 #
 #   scripts/setup.sh --gpu && scripts/gpu_package.sh [FOLDER]     (default: gpu_package)
+#
+# With --no-build in front, what build/ holds is taken as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+build=yes
+if [ "${1:-}" = --no-build ]; then
+  build=no
+  shift
+fi
 folder=${1:-gpu_package}
 limit_mib=60
-programs=(isthmus isthmus-rank)
-tests=(device_test)
+programs=(build/isthmus build/isthmus-rank build/libisthmus_cuda.so build/tests/device_test)
 
-cmake --preset release >/dev/null
-cmake --build --preset release --target "${programs[@]}" "${tests[@]}" isthmus_cuda
+if [ "$build" = yes ]; then
+  cmake --preset release >/dev/null
+  cmake --build --preset release --target isthmus isthmus_rank isthmus_cuda device_test
+fi
+for program in "${programs[@]}"; do
+  if [ ! -e "$program" ]; then
+    echo "$program is not there: scripts/setup.sh --gpu brings what building it needs" >&2
+    exit 2
+  fi
+done
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-for program in "${programs[@]}"; do cp "build/$program" "$folder/"; done
-for test in "${tests[@]}"; do cp "build/tests/$test" "$folder/"; done
-cp build/libisthmus_cuda.so "$folder/"
+cp "${programs[@]}" scripts/gpu_check.sh "$folder/"
+cp -r scenarios "$folder/"
+find "$folder/scenarios" -type f ! -name '*.yaml' -delete
+find "$folder/scenarios" -type d -empty -delete
 
-# Debian's libraries, but for the C library's own, which every machine has, and torch's and CUDA's.
-ldd "$folder"/isthmus "$folder"/isthmus-rank "$folder"/device_test "$folder"/libisthmus_cuda.so |
-  awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-  grep -Ev '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so|site-packages' |
+# Debian's libraries. Every machine has the C library's own; torch's and CUDA's come with torch.
+ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+  grep -Ev '/(ld-linux-x86-64|lib(c|m|dl|rt|util|pthread))\.so|/site-packages/|/build/' |
   xargs -r -I{} cp -L {} "$folder/lib/"
-cp -L "$(g++ -print-file-name=libstdc++.so.6)" "$folder/lib/"
 strip --strip-unneeded "$folder"/isthmus "$folder"/isthmus-rank "$folder"/device_test \
-  "$folder"/libisthmus_cuda.so "$folder"/lib/*
+  "$folder"/*.so "$folder"/lib/*
 
 size_mib=$(du -sm "$folder" | cut -f1)
 echo "$folder: $size_mib MiB"

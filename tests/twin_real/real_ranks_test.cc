@@ -60,7 +60,7 @@ RealRun RunRecorded(const plan::Program& program) {
     backend::SampleBatches data(
         program, backend::MakeTask("captions", backend::ShapeOfSamples(program), {.seed = 11}));
     backend::StepRecorder recorder(program.role(rank), rank, *device);
-    backend::Executor executor(program, rank, communicators, data,
+    backend::Executor executor(program, rank, communicators, data, *device,
                                {.training = ParityTraining(),
                                 .before_op = [&log](std::uint32_t op) { log.op = op; },
                                 .recorder = &recorder});

@@ -54,7 +54,7 @@ void AddChecks(const std::vector<HeldOut>& held_out, const std::string& tables,
     for (const double value : values) sizes.push_back(std::fabs(value));
     std::ranges::sort(sizes);
     const bool is_message = table.starts_with("gloo.") || table.starts_with("staged.");
-    const std::string prefix = is_message ? table : tables + "." + table;
+    const std::string prefix = is_message ? table : fmt::format("{}.{}", tables, table);
     Parameter check{
         .value = base::Median(sizes),
         .unit = "1",
@@ -123,26 +123,28 @@ Parameter PeakRate(const std::string& dtype, double rate) {
   return Fact(rate, "FLOP/s", source.c_str());
 }
 
-void AddCommunication(const std::vector<MeasuredRow>& all, int num_cores, ProfileBuilder& builder) {
-  for (const auto& [table, rows] : CommunicationRows(all)) {
-    const double sharing = std::max(1.0, static_cast<double>(*RanksOf(table)) / num_cores);
+void AddCommunication(const std::vector<MeasuredRow>& rows, int cores, ProfileBuilder& builder) {
+  for (const auto& entry : CommunicationRows(rows)) {
+    const std::string& table = entry.first;
+    const std::vector<const MeasuredRow*>& points = entry.second;
+    const double sharing = std::max(1.0, static_cast<double>(*RanksOf(table)) / cores);
     std::vector<double> times;
-    std::vector<double> cores;
-    for (const MeasuredRow* row : rows) {
-      times.push_back(RowOf(all, table, row->point).value);
+    std::vector<double> core_times;
+    for (const MeasuredRow* row : points) {
+      times.push_back(RowOf(rows, table, row->point).value);
       // What the cores can have done in the time; and some time, so that it has a logarithm.
-      cores.push_back(std::clamp(row->core_s, 1e-9, row->value / sharing));
+      core_times.push_back(std::clamp(row->core_s, 1e-9, row->value / sharing));
     }
     times = base::NeverFalling(times);
-    cores = base::NeverFalling(cores);
-    for (std::size_t at = 0; at < rows.size(); ++at) {
-      const double core = std::min(cores[at], times[at] / sharing);
+    core_times = base::NeverFalling(core_times);
+    for (std::size_t at = 0; at < points.size(); ++at) {
+      const double core = std::min(core_times[at], times[at] / sharing);
       const double wait = times[at] - core * sharing;
       const auto key = [&](const char* part) {
-        return fmt::format("{}.{}.{}", table, part, rows[at]->point);
+        return fmt::format("{}.{}.{}", table, part, points[at]->point);
       };
-      builder.Set(key("wait"), Measured(wait, "s", *rows[at]));
-      builder.Set(key("core"), Measured(core, "s", *rows[at]));
+      builder.Set(key("wait"), Measured(wait, "s", *points[at]));
+      builder.Set(key("core"), Measured(core, "s", *points[at]));
     }
   }
 }

@@ -57,7 +57,7 @@ std::vector<traces::KernelRun> AssignKernels(const plan::Role& role,
     if (kernel.name.starts_with("nccl")) continue;
     const std::int64_t middle = kernel.start_ps + (kernel.end_ps - kernel.start_ps) / 2;
     const traces::Event* const op = Nearest(ops, middle);
-    if (op == nullptr || DistanceTo(*op, middle) > kKernelClockSlack_ps) continue;
+    if (op == nullptr || DistanceTo(*op, middle) > kKernelClockSlackPs) continue;
     assigned.push_back({.rank_class = op->rank_class,
                         .op = op->op,
                         .name = names.NumberOf(kernel.name),

@@ -27,7 +27,7 @@ class KernelNames {
 ///
 /// Such ops run one after the other on one stream, so a kernel belongs to the op in whose time its
 /// middle lies; or, since a profiler's clock and the marks' are some microseconds apart, to the
-/// nearest one, if that is not further than kKernelClockSlack_ps. Kernels of communication
+/// nearest one, if that is not further than kKernelClockSlackPs. Kernels of communication
 /// ("nccl…") and others that run between ops are left out. `events` are of the step, by one clock
 /// with `kernels`. Cost: O(n log m).
 std::vector<traces::KernelRun> AssignKernels(const plan::Role& role,
@@ -35,6 +35,6 @@ std::vector<traces::KernelRun> AssignKernels(const plan::Role& role,
                                              const std::vector<KernelRecord>& kernels,
                                              KernelNames& names);
 
-inline constexpr std::int64_t kKernelClockSlack_ps = 20'000'000;
+inline constexpr std::int64_t kKernelClockSlackPs = 20'000'000;
 
 }  // namespace isthmus::backend

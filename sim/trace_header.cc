@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "plan/model/flops.h"
+#include "plan/model/sample_spans.h"
 #include "plan/program/role_record.h"
 #include "profiles/kernel_tables.h"
 #include "sim/cost/machine_models.h"
@@ -75,14 +76,14 @@ void AddFlops(const Lowered& lowered, traces::Header& header) {
   header.flop_convention =
       "model: forward and backward of what is trained, causal attention counted half, no "
       "recomputation";
+  const std::int64_t batch = program.workload.global_batch;
   std::vector<plan::ModuleTokens> tokens;
   for (const plan::PlacedModule& module : program.modules) {
     const bool decoder = module.module.kind == plan::ModuleKind::kDecoder;
-    const std::int64_t per_sample =
-        decoder ? program.workload.sequence_length : module.module.tokens_per_sample;
     const std::int64_t span = module.module.span_tokens;
     tokens.push_back({.module = &module.module,
-                      .tokens = per_sample * program.workload.global_batch,
+                      .tokens = decoder ? program.workload.sequence_length * batch
+                                        : plan::EncoderTokens(module.module, batch),
                       .span = span > 0 ? span : program.workload.sequence_length});
   }
   for (const auto convention :

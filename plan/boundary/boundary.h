@@ -61,8 +61,8 @@ struct BoundaryMessage {
 /// What one rank has to do with an edge.
 ///
 /// Colocated: intervals are over the whole window (all microbatches of the step). Non-colocated:
-/// over one microbatch of all shards; every microbatch is alike. A rank that holds or needs nothing
-/// has an empty interval. With source cp > 1 a rank holds, and gets the gradient of, a slice of its
+/// over one microbatch of all shards. A rank that holds or needs nothing has an empty interval.
+/// With source cp > 1 a rank holds, and gets the gradient of, a slice of its
 /// lane's interval (equal slices by token, in cp order). With destination cp > 1 what is held
 /// backward is a partial sum over cp.
 ///
@@ -79,7 +79,8 @@ struct RankBoundary {
   std::vector<std::vector<base::Rank>> groups;
   std::vector<BoundaryStep> forward;
   std::vector<BoundaryStep> backward;
-  /// Messages in the order of their intervals; never empty ones.
+  /// Messages in the order of their intervals, each in some microbatch with tokens: where those
+  /// differ, one may be empty in others, and nothing moves then.
   std::vector<BoundaryMessage> sends_forward;      // source leaders
   std::vector<BoundaryMessage> receives_forward;   // destination leaders
   std::vector<BoundaryMessage> sends_backward;     // destination leaders
@@ -100,22 +101,39 @@ struct Boundary {
   int factor = 1;
   std::int64_t width = 0;           // elements per token of the boundary tensor
   std::int64_t tokens_forward = 0;  // whole step, all shards
-  std::vector<RankBoundary> ranks;  // by rank; empty for homogeneous edges
+  /// By rank; empty for homogeneous edges. Non-colocated: of microbatch 0.
+  std::vector<RankBoundary> ranks;
+  /// Non-colocated, where microbatches differ in their tokens: the table of each microbatch, 0 for
+  /// `ranks`, i for other_ranks[i - 1]. Else empty: all are alike. Groups, collectives and peers of
+  /// messages are the same in all tables.
+  std::vector<std::uint32_t> table_of_microbatch;
+  std::vector<std::vector<RankBoundary>> other_ranks;
+
+  bool microbatches_differ() const { return !table_of_microbatch.empty(); }
+  /// All ranks in a microbatch; colocated: in the window, whichever number is given.
+  const std::vector<RankBoundary>& In(std::int32_t microbatch) const;
+  const RankBoundary& At(base::Rank rank, std::int32_t microbatch) const {
+    return In(microbatch)[rank.index()];
+  }
 };
 
-/// Tokens of the boundary tensor, the same for every sample in this form: `tokens_per_sample` LLM
-/// tokens in spans (images, clips) of `span_tokens` that an encoder shard can't cut.
+/// Tokens of the boundary tensor: in spans (images, clips) of `span_tokens` LLM tokens that an
+/// encoder shard can't cut.
 struct BoundaryTokens {
   std::int64_t tokens_per_sample = 0;
   std::int64_t span_tokens = 0;
   std::int64_t samples_per_microbatch = 0;  // of one LLM shard
   std::int64_t num_microbatches = 0;
   std::int64_t width = 0;
+  /// As Module::spans_of_sample. Empty: every sample has tokens_per_sample tokens.
+  std::vector<std::int32_t> spans_of_sample;
 };
 
 /// Same ranks, two grids, any TP, CP, PP and DP on both sides. Data is dealt to encoder lanes (dp
-/// indices) by the LLM shard that owns the lane's first rank; the lanes in that order cut the spans
-/// as evenly as can be. DP may exceed the number of spans: some lanes are empty then.
+/// indices) by the LLM shard that owns the lane's first rank. In that order lanes cut the spans of
+/// their shard as evenly as can be, or have those of several whole shards, or, where neither number
+/// divides the other, cut all spans evenly. DP may exceed the number of spans: some lanes are empty
+/// then. A collective of no tokens stays in the list and is skipped by all.
 ///
 /// Forward: all-gather over source cp; then nothing (equal), an all-gather over the lanes of a
 /// shard (fan-in) or a select (fan-out), else an all-to-all-v. Backward: sum over destination cp,
@@ -126,12 +144,12 @@ Boundary BuildColocatedBoundary(const Grid& source, const Grid& destination,
                                 const BoundaryTokens& tokens, int num_ranks);
 
 /// Disjoint ranks: leader to leader per shard, then a broadcast over tp×cp; one microbatch at a
-/// time. Source lanes in dp order cut the microbatch's spans as evenly as can be.
+/// time. Source lanes in dp order cut the microbatch's spans by the same rule.
 ///
 /// Forward: all-gather over source cp, transfers by overlap of intervals, broadcast from the
 /// leader. Backward: sum over destination cp to the leader, transfers, broadcast from the source
 /// leader, select of the cp slice. Throws base::Error if the grids share a rank. Cost: O(ranks ·
-/// group size).
+/// group size), for each distinct microbatch.
 Boundary BuildNonColocatedBoundary(const Grid& source, const Grid& destination,
                                    const BoundaryTokens& tokens, int num_ranks);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "plan/boundary/internal/intervals.h"
 
@@ -12,13 +13,9 @@ Dealing::Dealing(const Grid& from, const Grid& to, const BoundaryTokens& tokens)
       destination(to),
       lane_ranks(SourceBoundaryRanks(from)),
       shard_ranks(to.Groups(kDp.Others())) {
-  const std::int64_t samples = tokens.samples_per_microbatch * tokens.num_microbatches;
-  const std::int64_t window = samples * tokens.tokens_per_sample;
-  const int num_shards = destination.size(kDp);
   const int num_lanes = source.size(kDp);
-  for (std::int64_t shard = 0; shard < num_shards; ++shard) {
-    shard_tokens.push_back({shard * window, (shard + 1) * window});
-  }
+  SpanCut cut = CutAtSpans(tokens, SpansBeforeShards(tokens, destination.size(kDp)), num_lanes);
+  shard_tokens = std::move(cut.shards);
   // Data is dealt to lanes by the shard that owns their first rank.
   const std::vector<base::Rank> first_ranks = DestinationLeaders(source);
   lane_order.resize(static_cast<std::size_t>(num_lanes));
@@ -27,12 +24,11 @@ Dealing::Dealing(const Grid& from, const Grid& to, const BoundaryTokens& tokens)
     return ShardOf(first_ranks[static_cast<std::size_t>(a)]) <
            ShardOf(first_ranks[static_cast<std::size_t>(b)]);
   });
-  const std::vector<Interval> cut = CutAtSpans(tokens, samples * num_shards, num_lanes);
-  lane_tokens.resize(cut.size());
-  lane_place.resize(cut.size());
-  for (std::size_t place = 0; place < cut.size(); ++place) {
+  lane_tokens.resize(cut.parts.size());
+  lane_place.resize(cut.parts.size());
+  for (std::size_t place = 0; place < cut.parts.size(); ++place) {
     const auto lane = static_cast<std::size_t>(lane_order[place]);
-    lane_tokens[lane] = cut[place];
+    lane_tokens[lane] = cut.parts[place];
     lane_place[lane] = static_cast<int>(place);
   }
 }

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,29 +65,39 @@ void FillIntervals(const Grid& source, const std::vector<Lane>& lanes,
   }
 }
 
-/// Messages between leaders wherever a lane's and a shard's tokens overlap, both ways.
-void AddMessages(const std::vector<Lane>& lanes, const std::vector<Lane>& shards,
-                 Boundary& boundary) {
-  for (const Lane& lane : lanes) {
-    for (const Lane& shard : shards) {
-      const Interval common = internal::Intersect(lane.tokens, shard.tokens);
-      if (!common.empty()) {
-        At(boundary, lane.leader).sends_forward.push_back({shard.leader, common});
-        At(boundary, shard.leader).receives_forward.push_back({lane.leader, common});
-        At(boundary, shard.leader).sends_backward.push_back({lane.leader, common});
-        At(boundary, lane.leader).receives_backward.push_back({shard.leader, common});
-      }
+/// Lanes and shards that exchange a message: by index, lanes first.
+using Pairs = std::set<std::pair<std::size_t, std::size_t>>;
+
+/// Adds those whose tokens overlap.
+void AddPairs(const internal::SpanCut& cut, Pairs& pairs) {
+  for (std::size_t lane = 0; lane < cut.parts.size(); ++lane) {
+    for (std::size_t shard = 0; shard < cut.shards.size(); ++shard) {
+      if (!internal::Intersect(cut.parts[lane], cut.shards[shard]).empty())
+        pairs.emplace(lane, shard);
     }
+  }
+}
+
+/// Messages between leaders, both ways.
+void AddMessages(const std::vector<Lane>& lanes, const std::vector<Lane>& shards,
+                 const Pairs& pairs, Boundary& boundary) {
+  for (const auto& [lane_index, shard_index] : pairs) {
+    const Lane& lane = lanes[lane_index];
+    const Lane& shard = shards[shard_index];
+    const Interval common = internal::Intersect(lane.tokens, shard.tokens);
+    At(boundary, lane.leader).sends_forward.push_back({shard.leader, common});
+    At(boundary, shard.leader).receives_forward.push_back({lane.leader, common});
+    At(boundary, shard.leader).sends_backward.push_back({lane.leader, common});
+    At(boundary, lane.leader).receives_backward.push_back({shard.leader, common});
   }
 }
 
 void AddTransfers(const std::vector<Lane>& lanes, Direction direction, Boundary& boundary) {
   for (const Lane& lane : lanes) {
     RankBoundary& leader = At(boundary, lane.leader);
-    if (!lane.tokens.empty()) {
-      auto& steps = direction == Direction::kForward ? leader.forward : leader.backward;
-      steps.push_back({.kind = BoundaryStep::Kind::kTransfers, .tokens = lane.tokens.size()});
-    }
+    if (leader.sends_forward.empty() && leader.receives_forward.empty()) continue;
+    auto& steps = direction == Direction::kForward ? leader.forward : leader.backward;
+    steps.push_back({.kind = BoundaryStep::Kind::kTransfers, .tokens = lane.tokens.size()});
   }
 }
 
@@ -131,6 +144,54 @@ void AddBackward(const Grid& destination, const std::vector<Lane>& lanes,
   }
 }
 
+/// What a boundary of this placement is built from; the same for all its microbatches.
+struct Sides {
+  const Grid& source;
+  const Grid& destination;
+  Pairs pairs;
+};
+
+/// What all ranks have to do in a microbatch that is cut like this.
+std::vector<RankBoundary> MakeTable(const Sides& sides, const internal::SpanCut& cut,
+                                    int num_ranks) {
+  const std::vector<Lane> lanes =
+      MakeLanes(SourceLeaders(sides.source), SourceBoundaryRanks(sides.source), cut.parts);
+  const std::vector<Lane> shards =
+      MakeLanes(DestinationLeaders(sides.destination), DestinationBoundaryRanks(sides.destination),
+                cut.shards);
+  Boundary boundary;
+  boundary.ranks.resize(static_cast<std::size_t>(num_ranks));
+  FillIntervals(sides.source, lanes, shards, boundary);
+  AddMessages(lanes, shards, sides.pairs, boundary);
+  AddForward(sides.source, lanes, shards, boundary);
+  AddBackward(sides.destination, lanes, shards, boundary);
+  return std::move(boundary.ranks);
+}
+
+/// Fills the tables of microbatches, each distinct one once.
+void FillTables(const BoundaryTokens& tokens, int num_lanes, int num_shards, Sides sides,
+                int num_ranks, Boundary& boundary) {
+  const bool alike = tokens.spans_of_sample.empty();
+  std::map<std::vector<std::int64_t>, std::uint32_t> known;
+  std::vector<internal::SpanCut> cuts;
+  for (std::int64_t microbatch = 0; microbatch < (alike ? 1 : tokens.num_microbatches);
+       ++microbatch) {
+    const std::vector<std::int64_t> before =
+        internal::SpansBeforeShards(tokens, num_shards, microbatch);
+    const auto [at, is_new] = known.try_emplace(before, static_cast<std::uint32_t>(cuts.size()));
+    if (is_new) cuts.push_back(internal::CutAtSpans(tokens, before, num_lanes));
+    boundary.table_of_microbatch.push_back(at->second);
+    boundary.tokens_forward +=
+        cuts[at->second].shards.back().end * (alike ? tokens.num_microbatches : 1);
+  }
+  if (cuts.size() == 1) boundary.table_of_microbatch.clear();
+  for (const internal::SpanCut& cut : cuts) AddPairs(cut, sides.pairs);
+  boundary.ranks = MakeTable(sides, cuts.front(), num_ranks);
+  for (std::size_t kind = 1; kind < cuts.size(); ++kind) {
+    boundary.other_ranks.push_back(MakeTable(sides, cuts[kind], num_ranks));
+  }
+}
+
 }  // namespace
 
 Boundary BuildNonColocatedBoundary(const Grid& source, const Grid& destination,
@@ -143,12 +204,6 @@ Boundary BuildNonColocatedBoundary(const Grid& source, const Grid& destination,
   }
   const int num_lanes = source.size(kDp);
   const int num_shards = destination.size(kDp);
-  const std::int64_t samples = tokens.samples_per_microbatch * num_shards;
-  const std::vector<Lane> lanes = MakeLanes(SourceLeaders(source), SourceBoundaryRanks(source),
-                                            internal::CutAtSpans(tokens, samples, num_lanes));
-  const std::vector<Lane> shards =
-      MakeLanes(DestinationLeaders(destination), DestinationBoundaryRanks(destination),
-                internal::CutAtSpans(tokens, samples, num_shards));
   Boundary boundary;
   boundary.boundary_case = CaseOf(num_lanes, num_shards);
   if (boundary.boundary_case == BoundaryCase::kFanIn) {
@@ -157,12 +212,7 @@ Boundary BuildNonColocatedBoundary(const Grid& source, const Grid& destination,
     boundary.factor = num_shards / num_lanes;
   }
   boundary.width = tokens.width;
-  boundary.tokens_forward = samples * tokens.tokens_per_sample * tokens.num_microbatches;
-  boundary.ranks.resize(static_cast<std::size_t>(num_ranks));
-  FillIntervals(source, lanes, shards, boundary);
-  AddMessages(lanes, shards, boundary);
-  AddForward(source, lanes, shards, boundary);
-  AddBackward(destination, lanes, shards, boundary);
+  FillTables(tokens, num_lanes, num_shards, {source, destination, {}}, num_ranks, boundary);
   return boundary;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -11,6 +12,21 @@
 namespace isthmus::plan {
 namespace {
 
+void AddTo(std::vector<std::int64_t>& key, const RankBoundary& here) {
+  for (const int entry : StepShape(here)) key.push_back(entry);
+  key.push_back(here.held_forward.size());
+  key.push_back(here.needed_forward.size());
+  key.push_back(here.held_backward.size());
+  key.push_back(here.needed_backward.size());
+  for (const auto* steps : {&here.forward, &here.backward}) {
+    for (const BoundaryStep& step : *steps) key.push_back(step.tokens);
+  }
+  for (const auto* messages : {&here.sends_forward, &here.receives_forward, &here.sends_backward,
+                               &here.receives_backward}) {
+    for (const BoundaryMessage& message : *messages) key.push_back(message.tokens.size());
+  }
+}
+
 /// Everything a rank's ops and sizes depend on; ranks with equal keys are emitted once.
 std::vector<std::int64_t> EmissionKey(const PlacedJob& placed, base::Rank rank) {
   std::vector<std::int64_t> key;
@@ -21,22 +37,16 @@ std::vector<std::int64_t> EmissionKey(const PlacedJob& placed, base::Rank rank) 
       continue;
     }
     key.push_back(grid.Coordinate(rank, Axis::kPp));
-    key.push_back(ShapeOnRank(placed, static_cast<int>(module), rank).tokens);
+    for (const BlockShape& shape : ShapesOnRank(placed, static_cast<int>(module), rank)) {
+      key.push_back(shape.tokens);
+      key.push_back(shape.projector_tokens.value_or(-1));
+    }
   }
   for (const Boundary& boundary : placed.boundaries) {
     if (boundary.ranks.empty()) continue;
-    const RankBoundary& here = boundary.ranks[rank.index()];
-    for (const int entry : StepShape(here)) key.push_back(entry);
-    key.push_back(here.held_forward.size());
-    key.push_back(here.needed_forward.size());
-    key.push_back(here.held_backward.size());
-    key.push_back(here.needed_backward.size());
-    for (const auto* steps : {&here.forward, &here.backward}) {
-      for (const BoundaryStep& step : *steps) key.push_back(step.tokens);
-    }
-    for (const auto* messages : {&here.sends_forward, &here.receives_forward, &here.sends_backward,
-                                 &here.receives_backward}) {
-      for (const BoundaryMessage& message : *messages) key.push_back(message.tokens.size());
+    AddTo(key, boundary.ranks[rank.index()]);
+    for (const std::vector<RankBoundary>& others : boundary.other_ranks) {
+      AddTo(key, others[rank.index()]);
     }
   }
   return key;
@@ -62,11 +72,25 @@ void CheckChunks(const Job& job) {
   }
 }
 
+/// Spans of each sample, where samples differ.
+void CheckSpans(const Job& job) {
+  for (const Module& module : job.modules) {
+    if (module.spans_of_sample.empty()) continue;
+    const auto samples = static_cast<std::int64_t>(module.spans_of_sample.size());
+    const std::int32_t most =
+        *std::max_element(module.spans_of_sample.begin(), module.spans_of_sample.end());
+    ISTHMUS_CHECK(module.kind != ModuleKind::kDecoder && samples == job.workload.global_batch &&
+                      module.tokens_per_sample == most * module.span_tokens,
+                  "spans of {} samples, most {}, in module {}", samples, most, module.name);
+  }
+}
+
 void CheckJob(const Job& job) {
   ISTHMUS_CHECK(job.decoder() >= 0, "a job needs one decoder");
   ISTHMUS_CHECK(job.num_microbatches() > 0, "a job needs at least one microbatch");
   ISTHMUS_CHECK(job.num_ranks > 0 && job.num_steps > 0, "a job needs ranks and steps");
   CheckChunks(job);
+  CheckSpans(job);
 }
 
 void FillPasses(const Job& job, Program& program) {

@@ -30,7 +30,7 @@ std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& bl
                                        const Turn& turn, std::size_t index,
                                        std::vector<ValueId> consumed,
                                        std::vector<ValueId> produced) {
-  const BlockShape shape = ShapeOf(block);
+  const BlockShape shape = ShapeOf(turn, block);
   Deferred& deferred = deferred_.emplace_back();
   deferred.turn = turn;
   deferred.block = &block;
@@ -44,7 +44,7 @@ std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& bl
   deferred.saved.push_back(writer_.NextVersion(buffer));
   produced.push_back(deferred.saved.back());
   Op op = ComputeOp(state, shape, Action::kBackwardInput, turn, index);
-  op.size = writer_.WorkSlot(Key(kSlotBackwardInput),
+  op.size = writer_.WorkSlot(Key(turn, kSlotBackwardInput, 0, 0),
                              works_.Get(at_.module, shape, Action::kBackwardInput));
   op.span = writer_.Span(Key(kSlotBackwardInput), SpanOf(block));
   return writer_.Add(op, consumed, produced);
@@ -52,12 +52,12 @@ std::uint32_t ModuleEmitter::DeferHead(StepState& state, const BackwardBlock& bl
 
 void ModuleEmitter::FinishDeferred(StepState& state) {
   for (const Deferred& deferred : deferred_) {
-    const BlockShape shape = ShapeOf(*deferred.block);
+    const BlockShape shape = ShapeOf(deferred.turn, *deferred.block);
     std::vector<ValueId> consumed = deferred.saved;
     std::vector<ValueId> produced;
     Accumulate(*deferred.block, deferred.turn, consumed, produced);
     Op op = ComputeOp(state, shape, Action::kBackwardWeight, deferred.turn, deferred.index);
-    op.size = writer_.WorkSlot(Key(kSlotBackwardWeight),
+    op.size = writer_.WorkSlot(Key(deferred.turn, kSlotBackwardWeight, 0, 0),
                                works_.Get(at_.module, shape, Action::kBackwardWeight));
     op.span = writer_.Span(Key(kSlotBackwardWeight), SpanOf(*deferred.block));
     state.last_compute = writer_.Add(op, consumed, produced);

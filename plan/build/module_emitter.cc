@@ -35,13 +35,13 @@ bool ModuleEmitter::has_backward_behind() const {
   return module_.settings.backward != BackwardMode::kAbsent;
 }
 
-base::Bytes ModuleEmitter::input_bytes() const {
-  return ActivationBytes(ShapeOf({.num_layers = 1}));
+base::Bytes ModuleEmitter::input_bytes(const Turn& turn) const {
+  return ActivationBytes(ShapeOf(turn, Block{.num_layers = 1}));
 }
 
-base::Bytes ModuleEmitter::output_bytes(int chunk) const {
-  const StagePlan& plan = *chunks_[static_cast<std::size_t>(chunk)].plan;
-  return ActivationBytes(ShapeOf(plan.plain.back().block));
+base::Bytes ModuleEmitter::output_bytes(const Turn& turn) const {
+  const StagePlan& plan = *chunks_[static_cast<std::size_t>(turn.chunk)].plan;
+  return ActivationBytes(ShapeOf(turn, plan.plain.back().block));
 }
 
 const std::vector<ForwardBlock>& ModuleEmitter::BlocksOf(const Turn& turn) const {
@@ -52,14 +52,14 @@ const std::vector<ForwardBlock>& ModuleEmitter::BlocksOf(const Turn& turn) const
   return first || last ? plan.bucketed : plan.plain;
 }
 
-BlockShape ModuleEmitter::ShapeOf(const Block& block) const {
-  BlockShape shape = at_.shape;
+BlockShape ModuleEmitter::ShapeOf(const Turn& turn, const Block& block) const {
+  BlockShape shape = shape_at(turn);
   shape.block = block;
   return shape;
 }
 
-BlockShape ModuleEmitter::ShapeOf(const BackwardBlock& backward) const {
-  BlockShape shape = ShapeOf(backward.block);
+BlockShape ModuleEmitter::ShapeOf(const Turn& turn, const BackwardBlock& backward) const {
+  BlockShape shape = ShapeOf(turn, backward.block);
   shape.recomputed_layers = backward.recomputed ? backward.block.num_layers : 0;
   shape.needs_input_gradient = backward.needs_input_gradient;
   shape.needs_weight_gradient = backward.needs_weight_gradient;
@@ -74,7 +74,7 @@ BlockShape ModuleEmitter::ShapeOfRank() const {
     rank.projector = rank.projector || whole.projector;
     rank.head = rank.head || whole.head;
   }
-  return ShapeOf(rank);
+  return ShapeOf({.microbatch = 0}, rank);
 }
 
 SlotKey ModuleEmitter::Key(std::uint16_t what, std::size_t block, std::uint32_t extra) const {
@@ -83,6 +83,13 @@ SlotKey ModuleEmitter::Key(std::uint16_t what, std::size_t block, std::uint32_t 
           .chunk = 0,
           .block = static_cast<std::uint16_t>(block),
           .extra = extra};
+}
+
+SlotKey ModuleEmitter::Key(const Turn& turn, std::uint16_t what, std::size_t block,
+                           std::uint32_t extra) const {
+  SlotKey key = Key(what, block, extra);
+  key.microbatch = size_microbatch(turn);
+  return key;
 }
 
 namespace {
@@ -146,10 +153,10 @@ void ModuleEmitter::SaveContexts(const ForwardBlock& forward, const Turn& turn,
   for (const BackwardBlock& backward : forward.backward) {
     std::vector<ValueId>& saved = context.saved.emplace_back();
     if (!backward.active || absent) continue;
-    const BlockShape shape = ShapeOf(backward);
+    const BlockShape shape = ShapeOf(turn, backward);
     const std::uint16_t what = backward.recomputed ? kSlotCheckpoint : kSlotContext;
     const base::Bytes bytes = backward.recomputed ? CheckpointBytes(shape) : ContextBytes(shape);
-    const SlotKey key = Key(what, static_cast<std::size_t>(backward.block.num_layers),
+    const SlotKey key = Key(turn, what, static_cast<std::size_t>(backward.block.num_layers),
                             Span(backward.block, backward.first_layer));
     const ValueKind kind = backward.recomputed ? ValueKind::kCheckpoint : ValueKind::kContext;
     saved.push_back(writer_.AddValue(
@@ -181,6 +188,7 @@ BlockSpan ModuleEmitter::SpanOf(const BackwardBlock& block) {
 
 std::uint32_t ModuleEmitter::SpanOf(SlotKey key, const Turn& turn, const ForwardBlock& block) {
   key.chunk = static_cast<std::uint16_t>(turn.chunk);
+  key.microbatch = -1;
   std::vector<BlockSpan> parts;
   for (const BackwardBlock& part : block.backward) {
     parts.push_back(SpanOf(part));
@@ -197,7 +205,7 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn
   std::optional<ValueId> output;
   for (std::size_t index = 0; index < blocks.size(); ++index) {
     const ForwardBlock& block = blocks[index];
-    const BlockShape shape = ShapeOf(block.block);
+    const BlockShape shape = ShapeOf(turn, block.block);
     std::vector<ValueId> consumed = flowing;
     const bool waits_for_all =
         index == 0 && turn == Turn{0, 0} && !job_.optimizer.overlap_param_gather;
@@ -210,7 +218,7 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn
       const bool leaves =
           index + 1 == blocks.size() && at_.ends_module && module_.kind != ModuleKind::kDecoder;
       const SizeId size =
-          writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
+          writer_.Size(Key(turn, kSlotActivation, static_cast<std::size_t>(block.block.num_layers),
                            Span(block.block, block.first_layer)),
                        ActivationBytes(shape));
       output = writer_.AddValue(ActivationStorage(
@@ -220,7 +228,7 @@ std::optional<ValueId> ModuleEmitter::Forward(StepState& state, const Turn& turn
     }
     SaveContexts(block, turn, produced);
     Op op = ComputeOp(state, shape, Action::kForward, turn, index);
-    const SlotKey key = Key(kSlotForward, static_cast<std::size_t>(block.block.num_layers),
+    const SlotKey key = Key(turn, kSlotForward, static_cast<std::size_t>(block.block.num_layers),
                             Span(block.block, block.first_layer));
     op.size = writer_.WorkSlot(key, works_.Get(at_.module, shape, Action::kForward));
     op.span = SpanOf(key, turn, block);
@@ -235,17 +243,17 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
                                          const Turn& turn, std::size_t index,
                                          std::vector<ValueId> consumed,
                                          std::vector<ValueId> produced) {
-  const BlockShape shape = ShapeOf(block);
+  const BlockShape shape = ShapeOf(turn, block);
   const std::size_t layers = static_cast<std::size_t>(block.block.num_layers);
   const std::uint32_t span = Span(block.block, block.first_layer);
   const std::vector<ValueId> parameters = Parameters(turn, block.parameters);
   std::vector<ValueId>& saved = context_of(turn).saved[index];
   if (block.recomputed) {
-    const SizeId size = writer_.Size(Key(kSlotContext, layers, span), ContextBytes(shape));
+    const SizeId size = writer_.Size(Key(turn, kSlotContext, layers, span), ContextBytes(shape));
     const ValueId context = writer_.AddValue(
         ActivationStorage(ValueKind::kContext, MemoryCategory::kActivations, turn, size));
     Op op = ComputeOp(state, shape, Action::kRecompute, turn, index);
-    op.size = writer_.WorkSlot(Key(kSlotRecompute, layers, span),
+    op.size = writer_.WorkSlot(Key(turn, kSlotRecompute, layers, span),
                                works_.Get(at_.module, shape, Action::kRecompute));
     op.span = writer_.Span(Key(kSlotRecompute, layers, span), SpanOf(block));
     std::vector<ValueId> read = saved;
@@ -259,7 +267,7 @@ std::uint32_t ModuleEmitter::AddBackward(StepState& state, const BackwardBlock& 
   consumed.insert(consumed.end(), parameters.begin(), parameters.end());
   if (block.needs_weight_gradient) Accumulate(block, turn, consumed, produced);
   Op op = ComputeOp(state, shape, Action::kBackward, turn, index);
-  op.size = writer_.WorkSlot(Key(kSlotBackward, layers, span),
+  op.size = writer_.WorkSlot(Key(turn, kSlotBackward, layers, span),
                              works_.Get(at_.module, shape, Action::kBackward));
   op.span = writer_.Span(Key(kSlotBackward, layers, span), SpanOf(block));
   return writer_.Add(op, consumed, produced);
@@ -301,9 +309,9 @@ void ModuleEmitter::Backward(StepState& state, const Turn& turn,
     } else {
       const BackwardBlock& before = *blocks[index - 1];
       const SizeId size =
-          writer_.Size(Key(kSlotActivation, static_cast<std::size_t>(before.block.num_layers),
+          writer_.Size(Key(turn, kSlotActivation, static_cast<std::size_t>(before.block.num_layers),
                            Span(before.block, before.first_layer)),
-                       ActivationBytes(ShapeOf(before.block)));
+                       ActivationBytes(ShapeOf(turn, before.block)));
       produced.push_back(writer_.AddValue(
           ActivationStorage(ValueKind::kGradient, MemoryCategory::kActivations, turn, size)));
       flowing = produced;
@@ -311,12 +319,15 @@ void ModuleEmitter::Backward(StepState& state, const Turn& turn,
     state.last_compute = Defers(block, turn)
                              ? DeferHead(state, block, turn, index, consumed, produced)
                              : AddBackward(state, block, turn, index, consumed, produced);
-    if (!overlaps || !block.needs_weight_gradient) continue;
-    for (auto at = block.finishes.rbegin(); at != block.finishes.rend(); ++at) {
-      const std::size_t bucket = chunk_of(turn).first_bucket + static_cast<std::size_t>(*at);
-      const bool waits = WaitsForDeferred(bucket) || HoldsSharedEmbedding(bucket);
-      if (!waits) ReduceBucket(state, bucket, /*serial=*/false);
-    }
+    if (overlaps && block.needs_weight_gradient) ReduceFinished(state, block, turn);
+  }
+}
+
+void ModuleEmitter::ReduceFinished(StepState& state, const BackwardBlock& block, const Turn& turn) {
+  for (auto at = block.finishes.rbegin(); at != block.finishes.rend(); ++at) {
+    const std::size_t bucket = chunk_of(turn).first_bucket + static_cast<std::size_t>(*at);
+    const bool waits = WaitsForDeferred(bucket) || HoldsSharedEmbedding(bucket);
+    if (!waits) ReduceBucket(state, bucket, /*serial=*/false);
   }
 }
 

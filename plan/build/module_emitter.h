@@ -18,7 +18,8 @@ struct StageOnRank {
   int stage = 0;
   bool ends_module = true;               // the last stage
   std::vector<const StagePlan*> chunks;  // virtual stages of the rank, first layers first
-  BlockShape shape;                   // tokens, tp, cp, span, projector of a microbatch (or window)
+  /// Tokens, tp, cp, span, projector: of any microbatch (or the window), or by microbatch.
+  std::vector<BlockShape> shapes;
   int num_microbatches = 1;           // of this module: 1 for a colocated encoder
   std::int32_t first_microbatch = 0;  // -1: the module's one microbatch is the whole window
   int tp = 1;
@@ -56,8 +57,16 @@ class ModuleEmitter {
   bool module_trained() const { return at_.module_trained; }
   /// Whether gradients come from the stages behind this one: the module's backward is real.
   bool has_backward_behind() const;
-  base::Bytes input_bytes() const;  // of the activation from the virtual stage in front
-  base::Bytes output_bytes(int chunk) const;
+  /// Of the activation from the virtual stage in front, and of what this one hands on.
+  base::Bytes input_bytes(const Turn& turn) const;
+  base::Bytes output_bytes(const Turn& turn) const;
+  const BlockShape& shape_at(const Turn& turn) const {
+    return at_.shapes[at_.shapes.size() == 1 ? 0 : static_cast<std::size_t>(turn.microbatch)];
+  }
+  /// What SlotKey::microbatch is in names of sizes that depend on the tokens of `turn`.
+  std::int32_t size_microbatch(const Turn& turn) const {
+    return at_.shapes.size() == 1 ? -1 : turn.microbatch;
+  }
 
   /// All-gathers parameters, bucket by bucket, and zeroes main gradients.
   void BeginStep(StepState& state);
@@ -108,9 +117,9 @@ class ModuleEmitter {
     return chunk_of(turn).contexts[static_cast<std::size_t>(turn.microbatch)];
   }
   const std::vector<ForwardBlock>& BlocksOf(const Turn& turn) const;
-  BlockShape ShapeOf(const Block& block) const;
+  BlockShape ShapeOf(const Turn& turn, const Block& block) const;
   /// With what the backward of the block computes and what its forward keeps for it.
-  BlockShape ShapeOf(const BackwardBlock& backward) const;
+  BlockShape ShapeOf(const Turn& turn, const BackwardBlock& backward) const;
   /// Layers of all chunks, and the ends that any of them has.
   BlockShape ShapeOfRank() const;
   static BlockSpan SpanOf(const BackwardBlock& block);
@@ -148,6 +157,8 @@ class ModuleEmitter {
                             std::size_t index, std::vector<ValueId> consumed,
                             std::vector<ValueId> produced);
   void ReduceBucket(StepState& state, std::size_t bucket, bool serial);
+  /// Those whose last gradient the block has computed, beside the blocks in front.
+  void ReduceFinished(StepState& state, const BackwardBlock& block, const Turn& turn);
   ValueId Communicate(StepState& state, CollectiveKind kind, std::uint32_t group, Purpose purpose,
                       const SlotKey& key, base::Bytes bytes, ValueId value, int bucket,
                       bool serial);
@@ -155,6 +166,8 @@ class ModuleEmitter {
                                const std::vector<ValueId>& consumed,
                                const std::vector<ValueId>& produced);
   SlotKey Key(std::uint16_t what, std::size_t block = 0, std::uint32_t extra = 0) const;
+  /// Of what depends on the tokens of `turn`.
+  SlotKey Key(const Turn& turn, std::uint16_t what, std::size_t block, std::uint32_t extra) const;
   int shards() const { return at_.dp_shard; }
   std::uint32_t AxesGroup(AxisSet axes);
   base::Bytes ParameterBytes(std::int64_t parameters) const;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "plan/model/layers.h"
+#include "plan/model/sample_spans.h"
 
 namespace isthmus::plan {
 namespace {
@@ -83,7 +84,8 @@ PipelineLoad LoadOf(const Job& job, int module, const DeviceRates& rates) {
     const BlockShape whole{.module = &encoder,
                            .block = {.num_layers = encoder.transformer.num_layers},
                            .tp = here.layout->tp,
-                           .tokens = samples * encoder.tokens_per_sample,
+                           .tokens = samples * EncoderTokens(encoder, job.workload.global_batch) /
+                                     job.workload.global_batch,
                            .span = encoder.span_tokens};
     load.first_extra += BlockSeconds(whole, rates) / layer;
   }

@@ -132,6 +132,7 @@ Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, 
                         .width = BoundaryWidth(job, edge.from)};
   tokens.span_tokens =
       encoder.span_tokens * encoder.llm_tokens_per_sample / encoder.tokens_per_sample;
+  tokens.spans_of_sample = encoder.spans_of_sample;
   const Grid& from = modules[static_cast<std::size_t>(edge.from)].grid;
   const Grid& to = modules[static_cast<std::size_t>(edge.to)].grid;
   if (job.placement == Placement::kColocated)
@@ -139,7 +140,7 @@ Boundary PlanBoundary(const Job& job, const std::vector<PlacedModule>& modules, 
   if (job.placement == Placement::kNonColocated)
     return BuildNonColocatedBoundary(from, to, tokens, job.num_ranks);
   Boundary local{.width = tokens.width};
-  local.tokens_forward = tokens.tokens_per_sample * job.workload.global_batch;
+  local.tokens_forward = LlmSpans(encoder).TokensBefore(job.workload.global_batch);
   return local;
 }
 
@@ -203,8 +204,10 @@ PlacedJob Place(const Job& job) {
           {.block = plan.whole, .first_layer = plan.first_layer, .buckets = plan.buckets});
     }
   }
-  for (const Edge& edge : job.edges)
+  for (const Edge& edge : job.edges) {
     placed.boundaries.push_back(PlanBoundary(job, placed.modules, edge));
+    placed.spans.push_back(LlmSpans(ModuleOf(job, edge.from)));
+  }
   for (std::size_t edge = 0; edge < placed.boundaries.size(); ++edge) CheckMessages(placed, edge);
   std::vector<int> num_stages;
   for (const PlacedModule& module : placed.modules) {
@@ -214,40 +217,85 @@ PlacedJob Place(const Job& job) {
   return placed;
 }
 
-BlockShape ShapeOnRank(const PlacedJob& placed, int module_index, base::Rank rank) {
+namespace {
+
+/// Tokens at the LLM of `encoder`'s samples that `rank` of `module` (the encoder or the LLM) works
+/// on: of a microbatch, the first one alone where all are alike; colocated encoders: of the window.
+std::vector<std::int64_t> LlmTokensOnRank(const PlacedJob& placed, int encoder, int module,
+                                          base::Rank rank) {
+  const Job& job = *placed.job;
+  const Grid& grid = placed.modules[static_cast<std::size_t>(module)].grid;
+  const auto found = std::find_if(job.edges.begin(), job.edges.end(),
+                                  [&](const Edge& edge) { return edge.from == encoder; });
+  const auto edge = static_cast<std::size_t>(found - job.edges.begin());
+  const Boundary& boundary = placed.boundaries[edge];
+  const SampleSpans& spans = placed.spans[edge];
+  const bool is_lane = module == encoder && !boundary.ranks.empty();
+  const bool alike = spans.are_alike() || (is_lane && boundary.colocated);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t microbatch = 0; microbatch < (alike ? 1 : job.num_microbatches());
+       ++microbatch) {
+    if (is_lane) {
+      // All ranks of a lane run the lane's tokens, also on stages that hold no output.
+      const base::Rank leader = grid.Group(rank, kDp.Others()).back();
+      tokens.push_back(
+          boundary.At(leader, static_cast<std::int32_t>(microbatch)).held_forward.size());
+      continue;
+    }
+    const std::int64_t size = job.workload.microbatch_size;
+    const std::int64_t first =
+        (grid.IndexIn(rank, kDp) * job.num_microbatches() + microbatch) * size;
+    tokens.push_back(spans.TokensBefore(first + size) - spans.TokensBefore(first));
+  }
+  return tokens;
+}
+
+BlockShape DecoderShape(const Job& job, const Module& module, const Grid& grid) {
+  const std::int64_t cp = grid.size(Axis::kCp);
+  return {.module = &module,
+          .tp = grid.size(Axis::kTp),
+          .cp = static_cast<int>(cp),
+          .tokens = job.workload.microbatch_size * job.workload.sequence_length / cp,
+          .span = module.span_tokens > 0 ? module.span_tokens : job.workload.sequence_length};
+}
+
+}  // namespace
+
+bool PlacedJob::microbatches_differ(int edge) const {
+  const auto at = static_cast<std::size_t>(edge);
+  return boundaries[at].ranks.empty() ? !spans[at].are_alike()
+                                      : boundaries[at].microbatches_differ();
+}
+
+std::vector<BlockShape> ShapesOnRank(const PlacedJob& placed, int module_index, base::Rank rank) {
   const Job& job = *placed.job;
   const Module& module = ModuleOf(job, module_index);
   const Grid& grid = placed.modules[static_cast<std::size_t>(module_index)].grid;
-  BlockShape shape{.module = &module, .tp = grid.size(Axis::kTp)};
-  const std::int64_t mbs = job.workload.microbatch_size;
   int encoder = module_index;
-  if (module.kind == ModuleKind::kDecoder) {
-    shape.cp = grid.size(Axis::kCp);
-    shape.tokens = mbs * job.workload.sequence_length / shape.cp;
-    shape.span = module.span_tokens > 0 ? module.span_tokens : job.workload.sequence_length;
+  BlockShape shape{.module = &module, .tp = grid.size(Axis::kTp)};
+  const bool is_decoder = module.kind == ModuleKind::kDecoder;
+  if (is_decoder) {
+    shape = DecoderShape(job, module, grid);
     shape.projector = LlmProjector(job, &encoder);
-    if (shape.projector == nullptr) return shape;
-    shape.projector_tokens = mbs * ModuleOf(job, encoder).llm_tokens_per_sample;
+    const bool projects = shape.projector != nullptr && grid.Coordinate(rank, Axis::kPp) == 0;
+    if (!projects) return {shape};
   } else {
-    std::int64_t llm_tokens = mbs * module.llm_tokens_per_sample;
-    for (std::size_t edge = 0; edge < job.edges.size(); ++edge) {
-      if (job.edges[edge].from != module_index || placed.boundaries[edge].ranks.empty()) continue;
-      shape.cp = grid.size(Axis::kCp);
-      // All ranks of a lane run the lane's tokens, also on stages that hold no output.
-      const int lane = grid.IndexIn(rank, kDp);
-      const base::Rank holder = SourceLeaders(grid)[static_cast<std::size_t>(lane)];
-      llm_tokens = placed.boundaries[edge].ranks[holder.index()].held_forward.size();
-    }
-    shape.tokens = llm_tokens * module.tokens_per_sample / module.llm_tokens_per_sample;
+    if (job.placement != Placement::kHomogeneous) shape.cp = grid.size(Axis::kCp);
     shape.span = module.span_tokens;
     shape.projector = module.projector ? &*module.projector : nullptr;
-    shape.projector_tokens = llm_tokens;
   }
   if (shape.projector != nullptr) {
     shape.projector_in = ShuffledWidth(ModuleOf(job, encoder));
     shape.projector_out = ModuleOf(job, job.decoder()).transformer.hidden;
   }
-  return shape;
+  std::vector<BlockShape> shapes;
+  for (const std::int64_t llm_tokens : LlmTokensOnRank(placed, encoder, module_index, rank)) {
+    shape.projector_tokens = llm_tokens;
+    if (!is_decoder)
+      shape.tokens = llm_tokens * module.tokens_per_sample / module.llm_tokens_per_sample;
+    shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 }  // namespace isthmus::plan

@@ -6,6 +6,7 @@
 #include "plan/build/stage_plan.h"
 #include "plan/job.h"
 #include "plan/layout/grid.h"
+#include "plan/model/sample_spans.h"
 #include "plan/program/program.h"
 
 namespace isthmus::plan {
@@ -17,6 +18,7 @@ struct PlacedJob {
   std::vector<PlacedModule> modules;
   std::vector<std::vector<StagePlan>> stages;  // by module and virtual stage (chunk · pp + stage)
   std::vector<Boundary> boundaries;            // by edge
+  std::vector<SampleSpans> spans;              // by edge: of the encoder, in tokens at the LLM
   std::vector<std::vector<int>> warmup;        // by module and stage: depth of the graph-aware 1F1B
 
   /// Pipeline stages, of which each rank has one; its chunks are virtual ones.
@@ -30,11 +32,14 @@ struct PlacedJob {
   /// Whether the encoder on `edge`, or its projector there, is trained, so that its gradient is
   /// sent.
   bool edge_has_gradient(int edge) const;
+  /// Whether what crosses `edge` in a microbatch differs by microbatch.
+  bool microbatches_differ(int edge) const;
 };
 
 PlacedJob Place(const Job& job);
 
-/// What the ops of a module's microbatch (colocated encoders: of the window) on `rank` depend on.
-BlockShape ShapeOnRank(const PlacedJob& placed, int module, base::Rank rank);
+/// What the ops of a module's microbatches on `rank` depend on: one shape where they are alike
+/// (colocated encoders: of the window), else by microbatch.
+std::vector<BlockShape> ShapesOnRank(const PlacedJob& placed, int module, base::Rank rank);
 
 }  // namespace isthmus::plan

@@ -20,7 +20,7 @@ Storage RankEmitter::BoundaryStorage(int edge, Way way, int microbatch, SizeId s
 
 std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vector<ValueId> held,
                                                    int microbatch) {
-  const RankBoundary& here = BoundaryOf(edge);
+  const RankBoundary& here = BoundaryOf(edge, microbatch);
   const bool forward = way == Way::kForward;
   const std::vector<BoundaryStep>& steps = forward ? here.forward : here.backward;
   for (std::size_t index = 0; index < steps.size(); ++index) {
@@ -41,7 +41,8 @@ std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vecto
     const SlotKey key{.what = kSlotBoundaryCollective,
                       .module = static_cast<std::uint16_t>(edge),
                       .block = static_cast<std::uint16_t>(index),
-                      .extra = forward ? 0U : 1U};
+                      .extra = forward ? 0U : 1U,
+                      .microbatch = SizeMicrobatch(edge, microbatch)};
     op.size = writer_.Size(key, BoundaryBytes(edge, step.tokens));
     const bool in_place = (step.collective == CollectiveKind::kAllReduce ||
                            step.collective == CollectiveKind::kReduce ||
@@ -54,7 +55,8 @@ std::vector<ValueId> RankEmitter::RunBoundarySteps(int edge, Way way, std::vecto
       const SlotKey result{.what = kSlotBoundary,
                            .module = static_cast<std::uint16_t>(edge),
                            .block = static_cast<std::uint16_t>(index),
-                           .extra = forward ? 2U : 3U};
+                           .extra = forward ? 2U : 3U,
+                           .microbatch = SizeMicrobatch(edge, microbatch)};
       after = writer_.AddValue(BoundaryStorage(
           edge, way, microbatch, writer_.Size(result, BoundaryBytes(edge, step.tokens))));
     }

@@ -24,19 +24,18 @@ void RankEmitter::AddStations(base::Rank rank) {
     const int stage = placed.grid.Coordinate(rank, Axis::kPp);
     const int num_stages = placed_.num_stages(module);
     const bool window = job_.placement == Placement::kColocated && module != job_.decoder();
-    const BlockShape shape = ShapeOnRank(placed_, module, rank);
     const int num_microbatches = window ? 1 : static_cast<int>(job_.num_microbatches());
     const int num_chunks = placed.num_chunks();
     std::vector<const StagePlan*> chunks;
     for (int chunk = 0; chunk < num_chunks; ++chunk) {
-      chunks.push_back(
-          &placed_.stages[index][static_cast<std::size_t>(chunk * num_stages + stage)]);
+      const int virtual_stage = chunk * num_stages + stage;
+      chunks.push_back(&placed_.stages[index][static_cast<std::size_t>(virtual_stage)]);
     }
     const StageOnRank at{.module = module,
                          .stage = stage,
                          .ends_module = stage + 1 == num_stages,
                          .chunks = std::move(chunks),
-                         .shape = shape,
+                         .shapes = ShapesOnRank(placed_, module, rank),
                          .num_microbatches = num_microbatches,
                          .first_microbatch = window ? -1 : 0,
                          .tp = placed.grid.size(Axis::kTp),
@@ -217,7 +216,7 @@ void RankEmitter::Forward(Station& station, const Turn& turn) {
   station.at(turn).output = station.emitter.Forward(state_, turn, inputs);
 }
 
-std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
+std::vector<ValueId> RankEmitter::NewBoundaryGradients(const Turn& turn) {
   std::vector<ValueId> gradients;
   for (std::size_t index = 0; index < job_.edges.size(); ++index) {
     const int edge = static_cast<int>(index);
@@ -229,15 +228,16 @@ std::vector<ValueId> RankEmitter::NewBoundaryGradients(int microbatch) {
       gradients.push_back(*window);
       continue;
     }
-    const Boundary& boundary = placed_.boundaries[index];
-    const Module& encoder = job_.modules[static_cast<std::size_t>(job_.edges[index].from)];
-    const std::int64_t tokens = boundary.ranks.empty()
-                                    ? job_.workload.microbatch_size * encoder.llm_tokens_per_sample
-                                    : boundary.ranks[rank_.index()].held_backward.size();
-    const SlotKey key{
-        .what = kSlotBoundary, .module = static_cast<std::uint16_t>(edge), .extra = 1};
+    const std::int64_t tokens =
+        job_.placement == Placement::kHomogeneous
+            ? *StationOf(job_.edges[index].from)->emitter.shape_at(turn).projector_tokens
+            : BoundaryOf(edge, turn.microbatch).held_backward.size();
+    const SlotKey key{.what = kSlotBoundary,
+                      .module = static_cast<std::uint16_t>(edge),
+                      .extra = 1,
+                      .microbatch = SizeMicrobatch(edge, turn.microbatch)};
     const ValueId gradient =
-        writer_.AddValue(BoundaryStorage(edge, Way::kBackward, colocated ? -1 : microbatch,
+        writer_.AddValue(BoundaryStorage(edge, Way::kBackward, colocated ? -1 : turn.microbatch,
                                          writer_.Size(key, BoundaryBytes(edge, tokens))));
     if (colocated) window = gradient;
     gradients.push_back(gradient);
@@ -253,18 +253,20 @@ void RankEmitter::Backward(Station& station, const Turn& turn) {
     for (auto& [edge, gradient] : window_gradient_) {
       if (gradient) accumulated.push_back(*gradient);
     }
-    produced = NewBoundaryGradients(turn.microbatch);
+    produced = NewBoundaryGradients(turn);
   } else if (!station.starts_module(turn) &&
              placed_.needs_input_gradient(station.module, station.virtual_stage(turn)) &&
              station.emitter.has_backward(turn.chunk)) {
-    const SlotKey key{
-        .what = kSlotShape, .module = static_cast<std::uint16_t>(station.module), .extra = 1};
+    const SlotKey key{.what = kSlotShape,
+                      .module = static_cast<std::uint16_t>(station.module),
+                      .extra = 1,
+                      .microbatch = station.emitter.size_microbatch(turn)};
     produced.push_back(
         writer_.AddValue({.kind = ValueKind::kGradient,
                           .module = static_cast<std::uint16_t>(station.module),
                           .chunk = static_cast<std::uint16_t>(turn.chunk),
                           .microbatch = turn.microbatch,
-                          .size = writer_.Size(key, station.emitter.input_bytes())}));
+                          .size = writer_.Size(key, station.emitter.input_bytes(turn))}));
   }
   Waiting& here = station.at(turn);
   station.emitter.Backward(state_, turn, here.output_gradients, accumulated, produced);

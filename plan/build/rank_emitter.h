@@ -85,7 +85,7 @@ class RankEmitter {
   void Forward(Station& station, const Turn& turn);
   void Backward(Station& station, const Turn& turn);
   /// One gradient per edge into the LLM's first stage, in edge order.
-  std::vector<ValueId> NewBoundaryGradients(int microbatch);
+  std::vector<ValueId> NewBoundaryGradients(const Turn& turn);
   std::vector<ValueId> LastProduced() const;
 
   // rank_exchange.cc: pipeline and leader-to-leader transfers.
@@ -97,7 +97,11 @@ class RankEmitter {
   void ReceiveOverEdge(Exchange& exchange, int edge, Way way, int microbatch,
                        std::vector<ValueId>& received);
   std::vector<int> EdgesOf(const Station& station, Way way) const;
-  const RankBoundary& BoundaryOf(int edge) const;
+  const RankBoundary& BoundaryOf(int edge, std::int32_t microbatch) const;
+  /// What SlotKey::microbatch is in names of sizes of what crosses an edge.
+  std::int32_t SizeMicrobatch(int edge, std::int32_t microbatch) const {
+    return placed_.microbatches_differ(edge) ? microbatch : -1;
+  }
   /// Index of a message among all of the rank's boundary peers: see Program::Peer.
   static std::uint16_t BoundaryPeerIndex(const RankBoundary& here, Way way, bool sends,
                                          std::size_t message);

@@ -12,8 +12,8 @@ void Append(std::vector<ValueId>& to, const std::vector<ValueId>& from) {
 
 }  // namespace
 
-const RankBoundary& RankEmitter::BoundaryOf(int edge) const {
-  return placed_.boundaries[static_cast<std::size_t>(edge)].ranks[rank_.index()];
+const RankBoundary& RankEmitter::BoundaryOf(int edge, std::int32_t microbatch) const {
+  return placed_.boundaries[static_cast<std::size_t>(edge)].At(rank_, microbatch);
 }
 
 std::vector<int> RankEmitter::EdgesOf(const Station& station, Way way) const {
@@ -66,9 +66,10 @@ void RankEmitter::ReceiveFromStage(Station& station, Exchange& exchange, Way way
   const SlotKey key{.what = kSlotShape,
                     .module = static_cast<std::uint16_t>(station.module),
                     .chunk = static_cast<std::uint16_t>(turn.chunk),
-                    .extra = forward ? 2U : 3U};
+                    .extra = forward ? 2U : 3U,
+                    .microbatch = station.emitter.size_microbatch(turn)};
   const base::Bytes bytes =
-      forward ? station.emitter.input_bytes() : station.emitter.output_bytes(turn.chunk);
+      forward ? station.emitter.input_bytes(turn) : station.emitter.output_bytes(turn);
   const SizeId size = writer_.Size(key, bytes);
   const ValueId value =
       writer_.AddValue({.kind = forward ? ValueKind::kActivation : ValueKind::kGradient,
@@ -102,13 +103,14 @@ void RankEmitter::SendOverEdge(Station& station, Exchange& exchange, int edge, W
     held.push_back(station.at(turn).input_gradients[index]);
   }
   held = RunBoundarySteps(edge, way, held, turn.microbatch);
-  const RankBoundary& here = BoundaryOf(edge);
+  const RankBoundary& here = BoundaryOf(edge, turn.microbatch);
   const auto& messages = forward ? here.sends_forward : here.sends_backward;
   for (std::size_t index = 0; index < messages.size(); ++index) {
     const SlotKey key{.what = kSlotBoundaryMessage,
                       .module = static_cast<std::uint16_t>(edge),
                       .block = static_cast<std::uint16_t>(index),
-                      .extra = forward ? 0U : 1U};
+                      .extra = forward ? 0U : 1U,
+                      .microbatch = SizeMicrobatch(edge, turn.microbatch)};
     exchange.sends.push_back(
         {.sends = true,
          .peer = writer_.Peer({.kind = PeerRef::Kind::kBoundary,
@@ -125,13 +127,14 @@ void RankEmitter::ReceiveOverEdge(Exchange& exchange, int edge, Way way, int mic
                                   std::vector<ValueId>& received) {
   const bool forward = way == Way::kForward;
   if (!forward && !placed_.edge_has_gradient(edge)) return;
-  const RankBoundary& here = BoundaryOf(edge);
+  const RankBoundary& here = BoundaryOf(edge, microbatch);
   const auto& messages = forward ? here.receives_forward : here.receives_backward;
   for (std::size_t index = 0; index < messages.size(); ++index) {
     const SlotKey key{.what = kSlotBoundaryMessage,
                       .module = static_cast<std::uint16_t>(edge),
                       .block = static_cast<std::uint16_t>(index),
-                      .extra = forward ? 2U : 3U};
+                      .extra = forward ? 2U : 3U,
+                      .microbatch = SizeMicrobatch(edge, microbatch)};
     const SizeId size = writer_.Size(key, BoundaryBytes(edge, messages[index].tokens.size()));
     const ValueId value = writer_.AddValue(BoundaryStorage(edge, way, microbatch, size));
     exchange.receives.push_back(

@@ -17,6 +17,7 @@ struct SlotKey {
   std::uint16_t chunk = 0;
   std::uint16_t block = 0;
   std::uint32_t extra = 0;
+  std::int32_t microbatch = -1;  // where sizes differ by microbatch
   friend auto operator<=>(const SlotKey&, const SlotKey&) = default;
 };
 

@@ -16,7 +16,7 @@ std::uint32_t WorkPool::Get(int module_index, const BlockShape& shape, Action ac
                 shape.span,
                 shape.projector_in,
                 shape.projector_out,
-                shape.projector_tokens,
+                shape.projector_tokens.value_or(-1),
                 shape.needs_input_gradient ? 1 : 0,
                 shape.needs_weight_gradient ? 1 : 0,
                 shape.recomputed_layers.value_or(-1),

@@ -28,11 +28,16 @@ void AddPart(Work& work, int count, const Add& add) {
   if (!list.empty()) work.parts.push_back({count, list.Take()});
 }
 
+bool HasProjection(const BlockShape& shape) {
+  return shape.block.projector && internal::ProjectorTokens(shape) > 0;
+}
+
 void DescribeForward(const BlockShape& shape, const RankShape& rank, Work& work) {
   const Block& block = shape.block;
   const auto projector = [&](SegmentList& list) { AddProjectorForward(shape, rank, list); };
-  const int in_front = block.projector && !rank.encoder_side_projector() ? 1 : 0;
-  const int behind = block.projector && rank.encoder_side_projector() ? 1 : 0;
+  const bool projects = HasProjection(shape);
+  const int in_front = projects && !rank.encoder_side_projector() ? 1 : 0;
+  const int behind = projects && rank.encoder_side_projector() ? 1 : 0;
   AddPart(work, in_front, projector);
   AddPart(work, block.stem ? 1 : 0, [&](SegmentList& list) { AddStemForward(rank, list); });
   AddPart(work, block.num_layers, [&](SegmentList& list) { AddLayerForward(rank, list); });
@@ -50,11 +55,10 @@ void DescribeBackward(const BlockShape& shape, const RankShape& rank, Action act
   };
   const bool layers = rank.layers_run_backward;
   const bool encoder_side = rank.encoder_side_projector();
-  const int behind = block.projector && encoder_side && (layers || rank.projector_weights) ? 1 : 0;
+  const bool projects = HasProjection(shape);
+  const int behind = projects && encoder_side && (layers || rank.projector_weights) ? 1 : 0;
   const int in_front =
-      block.projector && !encoder_side && (rank.projector_weights || shape.needs_input_gradient)
-          ? 1
-          : 0;
+      projects && !encoder_side && (rank.projector_weights || shape.needs_input_gradient) ? 1 : 0;
   AddPart(work, block.head && layers ? 1 : 0,
           [&](SegmentList& list) { AddHeadBackward(rank, pass, list); });
   AddPart(work, behind, projector);
@@ -74,8 +78,7 @@ bool is_backward(Action action) {
 
 bool HasNoWork(const BlockShape& shape, Action action) {
   const bool absent = shape.module->settings.backward == BackwardMode::kAbsent;
-  const bool has_tokens = shape.tokens > 0 || (shape.block.projector && shape.projector_tokens > 0);
-  return !has_tokens || (absent && action != Action::kForward);
+  return (shape.tokens == 0 && !HasProjection(shape)) || (absent && action != Action::kForward);
 }
 
 }  // namespace

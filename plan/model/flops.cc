@@ -20,7 +20,7 @@ base::Flops CausalFlops(const ModuleTokens& what) {
   shape.span = what.span;
   shape.projector_in = what.projector_in;
   shape.projector_out = what.projector_out;
-  shape.projector_tokens = what.projector_tokens;
+  if (what.projector_tokens > 0) shape.projector_tokens = what.projector_tokens;
   shape.needs_input_gradient = what.needs_input_gradient;
   shape.needs_weight_gradient = what.needs_weight_gradient;
   return DescribeWork(shape, Action::kForward).model_flops +

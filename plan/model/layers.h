@@ -35,8 +35,8 @@ struct BlockShape {
   std::int64_t span = 0;    // tokens that attend to each other before cp divides them; 0: all
   std::int64_t projector_in = 0;  // widths of the projector of this block, 0 without
   std::int64_t projector_out = 0;
-  std::int64_t projector_tokens = 0;     // tokens it maps; 0: `tokens`
-  const Projector* projector = nullptr;  // null: the module's own, else one linear layer
+  std::optional<std::int64_t> projector_tokens;  // tokens it maps; absent: `tokens`
+  const Projector* projector = nullptr;          // null: the module's own, else one linear layer
   /// Whether the gradient of the block's input, and of the layers' weights, is needed by anybody.
   /// A projector's own weights follow Projector::frozen.
   bool needs_input_gradient = true;

@@ -92,11 +92,15 @@ struct Module {
   /// Absent: *homogeneous*, on the ranks of the LLM's first stage with its TP, CP and DP.
   std::optional<Layout> layout;
 
-  // Encoders: tokens of one sample inside the encoder and after pixel-shuffle at the LLM, and how
-  // many tokens attend to each other (one image, one clip). Decoder: of a packed document, 0: all.
+  // Encoders: tokens of one sample (where samples differ, of the one that has most) inside the
+  // encoder and after pixel-shuffle at the LLM, and how many tokens attend to each other (one
+  // image, one clip). Decoder: of a packed document, 0: all.
   std::int64_t tokens_per_sample = 0;
   std::int64_t llm_tokens_per_sample = 0;
   std::int64_t span_tokens = 0;
+  /// Encoders: how many spans of span_tokens each sample of a step has, by its number within the
+  /// global batch, the same in every step; 0 for text-only samples. Empty: all samples are alike.
+  std::vector<std::int32_t> spans_of_sample;
 
   /// Input width of patches (channels · patch²) or audio features; 0 leaves the stem out.
   std::int64_t input_width = 0;

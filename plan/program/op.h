@@ -62,7 +62,8 @@ enum OpFlag : std::uint8_t {
 /// op before it on its lane has freed the lane and all values it consumes are ready. Compute with
 /// inner collectives and Collective start when the last rank of `group` is ready, and end together.
 /// A P2P op posts all its transfers at once (receives first), frees its lane at that moment, and
-/// each of its values is ready when its own transfer ends. 48 bytes, side arrays in Role.
+/// each of its values is ready when its own transfer ends. A Collective of 0 bytes is skipped: it
+/// waits for values and lane alone, not for its members. 48 bytes, side arrays in Role.
 struct Op {
   OpKind kind = OpKind::kCompute;
   std::uint8_t detail = 0;  // Action, CollectiveKind, CopyDirection or OptimizerAction by kind

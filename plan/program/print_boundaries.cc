@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -67,7 +68,7 @@ std::string RoutesText(const std::vector<RankBoundary>& ranks, bool forward) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const BoundaryMessage& message :
          forward ? ranks[rank].sends_forward : ranks[rank].sends_backward) {
-      if (++count > kMost) continue;
+      if (message.tokens.empty() || ++count > kMost) continue;
       text += fmt::format("{}{} -> {} tokens {}-{}", text.empty() ? "" : ", ", rank,
                           message.peer.value(), message.tokens.begin, message.tokens.end - 1);
     }
@@ -75,24 +76,13 @@ std::string RoutesText(const std::vector<RankBoundary>& ranks, bool forward) {
   return count > kMost ? text + fmt::format(" and {} more", count - kMost) : text;
 }
 
-std::string EdgeText(const Program& program, std::size_t edge) {
-  const Boundary& boundary = program.boundaries[edge];
-  if (boundary.ranks.empty()) {
-    return fmt::format("boundary {}: in the LLM's first stage, nothing moves ({} tokens a step)\n",
-                       internal::EdgeName(program, edge),
-                       base::FormatCount(boundary.tokens_forward));
-  }
-  const std::string factor = boundary.factor > 1 ? fmt::format(" {} to 1", boundary.factor) : "";
-  std::string text =
-      fmt::format("boundary {}: {}{}, {} tokens a step of {} elements; per {}\n",
-                  internal::EdgeName(program, edge), ToText(boundary.boundary_case), factor,
-                  base::FormatCount(boundary.tokens_forward), base::FormatCount(boundary.width),
-                  boundary.colocated ? "window" : "microbatch");
+/// What all ranks do, in the window or in one kind of microbatch.
+std::string TableText(const std::vector<RankBoundary>& ranks) {
   // Ranks that hold, need and do the same are one kind, in the order of their first rank.
   std::map<std::vector<std::string>, std::vector<base::Rank>> kinds;
   std::vector<std::vector<std::string>> order;
-  for (std::size_t rank = 0; rank < boundary.ranks.size(); ++rank) {
-    const RankBoundary& here = boundary.ranks[rank];
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankBoundary& here = ranks[rank];
     std::vector<std::string> kind{"forward",
                                   Tokens(here.held_forward.size()),
                                   Tokens(here.needed_forward.size()),
@@ -112,15 +102,50 @@ std::string EdgeText(const Program& program, std::size_t edge) {
     rows.push_back({internal::RankList(kinds[kind]), kind[0], kind[1], kind[2], kind[3]});
     rows.push_back({fmt::format("({})", kinds[kind].size()), kind[4], kind[5], kind[6], kind[7]});
   }
-  text += internal::Columns(rows, "  ");
+  std::string text = internal::Columns(rows, "  ");
   if (order.size() > kMostKinds)
     text += fmt::format("  ... {} more kinds of ranks\n", order.size() - kMostKinds);
   for (const bool forward : {true, false}) {
-    const std::string routes = RoutesText(boundary.ranks, forward);
+    const std::string routes = RoutesText(ranks, forward);
     if (!routes.empty())
       text += fmt::format("  {}: {}\n", forward ? "forward" : "backward", routes);
   }
   return text;
+}
+
+/// The tables of microbatches that differ, the first few.
+std::string TablesText(const Boundary& boundary) {
+  constexpr std::size_t kMostTables = 4;
+  const std::vector<std::uint32_t>& tables = boundary.table_of_microbatch;
+  std::string text;
+  for (std::uint32_t table = 0; table <= boundary.other_ranks.size() && table < kMostTables;
+       ++table) {
+    const auto first = std::find(tables.begin(), tables.end(), table);
+    text += fmt::format("  microbatch {} ({} of {} are like it)\n", first - tables.begin(),
+                        std::count(tables.begin(), tables.end(), table), tables.size());
+    text += TableText(boundary.In(static_cast<std::int32_t>(first - tables.begin())));
+  }
+  const std::size_t left = boundary.other_ranks.size() + 1;
+  if (left > kMostTables)
+    text += fmt::format("  ... {} more kinds of microbatches\n", left - kMostTables);
+  return text;
+}
+
+std::string EdgeText(const Program& program, std::size_t edge) {
+  const Boundary& boundary = program.boundaries[edge];
+  if (boundary.ranks.empty()) {
+    return fmt::format("boundary {}: in the LLM's first stage, nothing moves ({} tokens a step)\n",
+                       internal::EdgeName(program, edge),
+                       base::FormatCount(boundary.tokens_forward));
+  }
+  const std::string factor = boundary.factor > 1 ? fmt::format(" {} to 1", boundary.factor) : "";
+  const std::string title =
+      fmt::format("boundary {}: {}{}, {} tokens a step of {} elements; per {}\n",
+                  internal::EdgeName(program, edge), ToText(boundary.boundary_case), factor,
+                  base::FormatCount(boundary.tokens_forward), base::FormatCount(boundary.width),
+                  boundary.colocated ? "window" : "microbatch");
+  return title +
+         (boundary.microbatches_differ() ? TablesText(boundary) : TableText(boundary.ranks));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "plan/model/sample_spans.h"
 
 namespace isthmus::plan {
 
@@ -63,6 +64,16 @@ base::Rank Program::Peer(base::Rank rank, const PeerRef& peer) const {
     index -= messages->size();
   }
   ISTHMUS_CHECK(false, "rank {} has no peer {} on edge {}", rank.value(), peer.index, peer.edge);
+}
+
+Interval Program::MicrobatchTokens(std::size_t edge, std::int64_t shard,
+                                   std::int64_t microbatch) const {
+  const SampleSpans spans = LlmSpans(modules[static_cast<std::size_t>(edges[edge].from)].module);
+  const std::int64_t first = FirstSample(shard, 0);
+  const std::int64_t before = spans.TokensBefore(first);
+  const std::int64_t from = first + microbatch * workload.microbatch_size;
+  return {spans.TokensBefore(from) - before,
+          spans.TokensBefore(from + workload.microbatch_size) - before};
 }
 
 std::size_t Program::EdgeFrom(std::uint16_t module) const {
@@ -173,8 +184,8 @@ void HashWork(base::HashBuilder& hash, const Work& work) {
   }
 }
 
-void HashBoundary(base::HashBuilder& hash, const Boundary& boundary) {
-  for (const RankBoundary& rank : boundary.ranks) {
+void HashTables(base::HashBuilder& hash, const std::vector<RankBoundary>& ranks) {
+  for (const RankBoundary& rank : ranks) {
     for (const auto& group : rank.groups) {
       hash.Add(static_cast<std::uint64_t>(group.size()));
       for (const base::Rank member : group) hash.Add(member.value());
@@ -188,6 +199,12 @@ void HashBoundary(base::HashBuilder& hash, const Boundary& boundary) {
   }
 }
 
+void HashBoundary(base::HashBuilder& hash, const Boundary& boundary) {
+  HashTables(hash, boundary.ranks);
+  for (const std::uint32_t table : boundary.table_of_microbatch) hash.Add(table);
+  for (const std::vector<RankBoundary>& ranks : boundary.other_ranks) HashTables(hash, ranks);
+}
+
 }  // namespace
 
 std::uint64_t Hash(const Program& program) {
@@ -198,6 +215,7 @@ std::uint64_t Hash(const Program& program) {
     hash.Add(module.module.name).Add(module.grid.first_rank()).Add(module.grid.num_ranks());
     for (int axis = 0; axis < kNumAxes; ++axis) hash.Add(module.grid.size(static_cast<Axis>(axis)));
     for (const int layer : module.first_layer) hash.Add(layer);
+    for (const std::int32_t spans : module.module.spans_of_sample) hash.Add(spans);
   }
   for (const Boundary& boundary : program.boundaries) HashBoundary(hash, boundary);
   for (const Role& role : program.roles) hash.Add(HashRole(role));

@@ -144,6 +144,13 @@ struct Program {
   /// Members of the communicator that `rank` calls `group`, in communicator order.
   std::vector<base::Rank> Members(base::Rank rank, const GroupRef& group) const;
   base::Rank Peer(base::Rank rank, const PeerRef& peer) const;
+  /// Number within the global batch of a microbatch's first sample; the others follow. Shards are
+  /// the decoder's dp indices.
+  std::int64_t FirstSample(std::int64_t shard, std::int64_t microbatch) const {
+    return (shard * num_microbatches + microbatch) * workload.microbatch_size;
+  }
+  /// Tokens of an edge that belong to a microbatch of a shard, counted from the shard's first ones.
+  Interval MicrobatchTokens(std::size_t edge, std::int64_t shard, std::int64_t microbatch) const;
   /// Index of the one edge that leaves an encoder.
   std::size_t EdgeFrom(std::uint16_t module) const;
 };

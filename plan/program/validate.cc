@@ -26,30 +26,36 @@ std::vector<Interval> Between(const std::vector<BoundaryMessage>& messages, base
 }
 
 /// What boundaries send is what they receive, rank by rank and message by message.
-void CheckBoundaryMessages(const Program& program, std::vector<std::string>& problems) {
+void CheckMessages(std::size_t edge, const std::vector<RankBoundary>& ranks,
+                   std::vector<std::string>& problems) {
   using List = std::vector<BoundaryMessage> RankBoundary::*;
   constexpr std::pair<List, List> kWays[] = {
       {&RankBoundary::sends_forward, &RankBoundary::receives_forward},
       {&RankBoundary::sends_backward, &RankBoundary::receives_backward}};
-  for (std::size_t edge = 0; edge < program.boundaries.size(); ++edge) {
-    const std::vector<RankBoundary>& ranks = program.boundaries[edge].ranks;
-    const auto check = [&](std::size_t here, List ours, List theirs) {
-      for (const BoundaryMessage& message : ranks[here].*ours) {
-        const std::size_t there = message.peer.index();
-        if (there < ranks.size() && Between(ranks[here].*ours, message.peer) ==
-                                        Between(ranks[there].*theirs, base::Rank{here})) {
-          continue;
-        }
-        problems.push_back(fmt::format("edge {}: ranks {} and {} list other messages of each other",
-                                       edge, here, there));
+  const auto check = [&](std::size_t here, List ours, List theirs) {
+    for (const BoundaryMessage& message : ranks[here].*ours) {
+      const std::size_t there = message.peer.index();
+      if (there < ranks.size() && Between(ranks[here].*ours, message.peer) ==
+                                      Between(ranks[there].*theirs, base::Rank{here})) {
+        continue;
       }
-    };
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      for (const auto& [sends, receives] : kWays) {
-        check(rank, sends, receives);
-        check(rank, receives, sends);
-      }
+      problems.push_back(fmt::format("edge {}: ranks {} and {} list other messages of each other",
+                                     edge, here, there));
     }
+  };
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const auto& [sends, receives] : kWays) {
+      check(rank, sends, receives);
+      check(rank, receives, sends);
+    }
+  }
+}
+
+void CheckBoundaryMessages(const Program& program, std::vector<std::string>& problems) {
+  for (std::size_t edge = 0; edge < program.boundaries.size(); ++edge) {
+    const Boundary& boundary = program.boundaries[edge];
+    CheckMessages(edge, boundary.ranks, problems);
+    for (const auto& ranks : boundary.other_ranks) CheckMessages(edge, ranks, problems);
   }
 }
 
@@ -85,7 +91,8 @@ void CheckBoundaryBytes(const Program& program, base::Rank rank,
     const PeerRef& peer = role.peers[transfer.peer];
     if (peer.kind != PeerRef::Kind::kBoundary) continue;
     const Boundary& boundary = program.boundaries[peer.edge];
-    const auto [message, sends] = MessageOf(boundary.ranks[rank.index()], peer.index);
+    const std::int32_t microbatch = role.storages[role.values[transfer.value].storage].microbatch;
+    const auto [message, sends] = MessageOf(boundary.At(rank, microbatch), peer.index);
     const auto from = static_cast<std::size_t>(program.edges[peer.edge].from);
     const std::int64_t element =
         BytesOf(ActivationType(program.modules[from].module.settings)).value();

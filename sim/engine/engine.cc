@@ -168,6 +168,8 @@ void Engine::OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
 bool Engine::Meets(std::uint32_t cls, const plan::Op& op) const {
   if (op.kind != plan::OpKind::kCompute && op.kind != plan::OpKind::kCollective) return false;
   if (op.group == plan::kNone32) return false;
+  // A collective of nothing is skipped by all.
+  if (op.kind == plan::OpKind::kCollective && variant(cls).bytes_of(op) == 0) return false;
   return lowered_.communicators[lowered_.classes[cls].communicators[op.group]].num_ranks > 1;
 }
 

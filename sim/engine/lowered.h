@@ -38,6 +38,7 @@ struct Variant {
   std::uint32_t role = 0;
   std::uint32_t table = 0;
   const plan::Role* ops = nullptr;
+  const plan::SizeTable* sizes = nullptr;
   std::shared_ptr<const OpGraph> graph;
   std::vector<std::int64_t> duration_ps;  // by op: alone on its lane; P2P: 0
   std::vector<std::int64_t> core_ps;      // by op: of duration_ps, on the host's cores
@@ -48,6 +49,8 @@ struct Variant {
   std::vector<const WorkCost*> work;         // by op: Compute and Optimizer, else null
   std::vector<std::int64_t> transfer_bytes;  // by transfer
   std::vector<std::int64_t> posted_bytes;    // by transfer: all bytes of its op in its direction
+
+  std::int64_t bytes_of(const plan::Op& op) const { return sizes->bytes[op.size].value(); }
 };
 
 /// Which transfer of the peer's role meets which of ours, and how long it takes. Shared by all

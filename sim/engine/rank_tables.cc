@@ -113,6 +113,7 @@ void RankTables::FindVariant(base::Rank rank) {
     variant.role = role;
     variant.table = table;
     variant.ops = &program_.roles[role];
+    variant.sizes = &program_.tables[table];
     variant.graph = graphs_[role];
     CostVariant(variant, rank);
     CountTransfers(variant);
@@ -171,6 +172,7 @@ std::int64_t RankTables::CostOfOp(const Variant& variant, base::Rank rank, const
       return (*work)->total_ps;
     }
     case plan::OpKind::kCollective: {
+      if (variant.bytes_of(op) == 0) return 0;
       const RankGroup& group = groups_[groups_of_rank_[rank.index()][op.group]];
       return base::ToPicoseconds(models_.collectives->Time(op.collective(), table.bytes[op.size],
                                                            costs_.locality(group.locality)))
@@ -192,7 +194,7 @@ std::int64_t RankTables::CostOfOp(const Variant& variant, base::Rank rank, const
 
 std::int64_t RankTables::CoreTimeOfOp(const Variant& variant, base::Rank rank,
                                       const plan::Op& op) const {
-  if (op.kind != plan::OpKind::kCollective) return 0;
+  if (op.kind != plan::OpKind::kCollective || variant.bytes_of(op) == 0) return 0;
   const RankGroup& group = groups_[groups_of_rank_[rank.index()][op.group]];
   const base::Bytes bytes = program_.tables[variant.table].bytes[op.size];
   const base::Seconds time =

@@ -55,7 +55,7 @@ const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index
   if (!is_new) return at->second;
   auto cost = std::make_unique<WorkCost>();
   std::array<std::int64_t, traces::kNumCategories> shares{};
-  if (op_issue_ > base::Seconds(0)) {
+  if (op_issue_ > base::Seconds(0) && !work.parts.empty()) {
     const std::int64_t issue = Ps(op_issue_);
     cost->pieces.push_back({.name = "issue",
                             .category = traces::Category::kHost,

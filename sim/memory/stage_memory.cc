@@ -26,7 +26,7 @@ class StageWalk {
     const plan::Grid& grid = placed.modules.front().grid;
     for (int rank = 0; rank < grid.num_ranks(); ++rank) {
       if (grid.Coordinate(base::Rank{rank}, plan::Axis::kPp) != stage) continue;
-      shape_ = plan::ShapeOnRank(placed, 0, base::Rank{rank});
+      shape_ = plan::ShapesOnRank(placed, 0, base::Rank{rank}).front();
       break;
     }
     for (int chunk = 0; chunk < stage_.num_chunks; ++chunk) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -40,10 +41,14 @@ std::string ToText(const Case& c) {
                        layout.first_rank);
   };
   return fmt::format(
-      "{} | source {} | destination {} | sample {} span {} samples {} microbatches {}",
+      "{} | source {} | destination {} | sample {} span {} samples {} microbatches {} counts [{}]",
       c.colocated ? "colocated" : "non-colocated", text(c.source), text(c.destination),
       c.tokens.tokens_per_sample, c.tokens.span_tokens, c.tokens.samples_per_microbatch,
-      c.tokens.num_microbatches);
+      c.tokens.num_microbatches, fmt::join(c.tokens.spans_of_sample, " "));
+}
+
+std::int64_t NumSamples(const Case& c) {
+  return c.tokens.samples_per_microbatch * c.tokens.num_microbatches * c.destination.dp;
 }
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -77,29 +82,33 @@ TokenBuffer Fill(const Interval& tokens, ValueOf value_of) {
 /// The definition, computed without the code under test except for Grid.
 class Oracle {
  public:
-  explicit Oracle(const Case& c)
+  explicit Oracle(const Case& c, std::int64_t microbatch = 0)
       : case_(c),
         source_(c.source, c.source_instances),
         destination_(c.destination, c.destination_instances),
-        samples_(c.tokens.samples_per_microbatch *
-                 (c.colocated ? c.tokens.num_microbatches : std::int64_t{1})),
-        window_(samples_ * c.tokens.tokens_per_sample),
         boundary_(c.colocated
                       ? BuildColocatedBoundary(source_, destination_, c.tokens, c.num_ranks)
                       : BuildNonColocatedBoundary(source_, destination_, c.tokens, c.num_ranks)) {
+    boundary_.ranks = std::vector(boundary_.In(static_cast<std::int32_t>(microbatch)));
+    const std::int64_t size = c.tokens.samples_per_microbatch;
+    const std::int64_t of_shard = size * c.tokens.num_microbatches;
     borders_.push_back(0);
-    for (std::int64_t sample = 0; sample < samples_ * c.destination.dp; ++sample) {
-      for (std::int64_t inside = 0; inside < c.tokens.tokens_per_sample;) {
-        inside = std::min(inside + c.tokens.span_tokens, c.tokens.tokens_per_sample);
-        borders_.push_back(sample * c.tokens.tokens_per_sample + inside);
+    shards_.push_back(0);
+    for (std::int64_t shard = 0; shard < c.destination.dp; ++shard) {
+      const std::int64_t first = shard * of_shard + (c.colocated ? 0 : microbatch * size);
+      for (std::int64_t sample = first; sample < first + (c.colocated ? of_shard : size);
+           ++sample) {
+        AddSample(sample);
       }
+      shards_.push_back(borders_.back());
     }
   }
 
   void CheckAll() {
     ASSERT_EQ(boundary_.ranks.size(), static_cast<std::size_t>(case_.num_ranks));
-    ASSERT_EQ(boundary_.tokens_forward, window_ * case_.destination.dp *
-                                            (case_.colocated ? 1 : case_.tokens.num_microbatches));
+    std::int64_t step = 0;
+    for (std::int64_t sample = 0; sample < NumSamples(case_); ++sample) step += TokensOf(sample);
+    ASSERT_EQ(boundary_.tokens_forward, step);
     CheckDealing();
     CheckNeeds();
     if (!::testing::Test::HasFatalFailure()) {
@@ -143,6 +152,40 @@ class Oracle {
   const Boundary& boundary() const { return boundary_; }
 
  private:
+  std::int64_t TokensOf(std::int64_t sample) const {
+    const BoundaryTokens& tokens = case_.tokens;
+    if (tokens.spans_of_sample.empty()) return tokens.tokens_per_sample;
+    return tokens.span_tokens * tokens.spans_of_sample[static_cast<std::size_t>(sample)];
+  }
+
+  void AddSample(std::int64_t sample) {
+    const std::int64_t begin = borders_.back();
+    const std::int64_t tokens = TokensOf(sample);
+    for (std::int64_t inside = 0; inside < tokens;) {
+      inside = std::min(inside + case_.tokens.span_tokens, tokens);
+      borders_.push_back(begin + inside);
+    }
+  }
+
+  /// The shard that has a token.
+  std::int64_t ShardOf(std::int64_t token) const {
+    return std::upper_bound(shards_.begin(), shards_.end(), token) - shards_.begin() - 1;
+  }
+
+  /// Spans of lanes, in order, differ by one at most: all of them, or, where samples differ and the
+  /// numbers of lanes and shards divide, within a shard. Lanes of several shards have them whole.
+  void CheckEvenness(const std::vector<std::int64_t>& spans) {
+    const int lanes = case_.source.dp;
+    const int shards = case_.destination.dp;
+    const bool uneven = !case_.tokens.spans_of_sample.empty();
+    if (uneven && shards % lanes == 0 && shards > lanes) return;
+    const int at_once = uneven && lanes % shards == 0 ? lanes / shards : lanes;
+    for (auto begin = spans.begin(); begin != spans.end(); begin += at_once) {
+      const auto [least, most] = std::minmax_element(begin, begin + at_once);
+      ASSERT_LE(*most - *least, 1);
+    }
+  }
+
   /// Lanes cut the tokens at span borders, evenly, in the order of the shards that own them; inside
   /// a lane tp ranks have copies and cp ranks slices.
   void CheckDealing() {
@@ -185,14 +228,13 @@ class Oracle {
       ASSERT_TRUE(from != borders_.end() && to != borders_.end()) << "a span is cut at " << next;
       spans.push_back(to - from);
       if (fair && next > position) {
-        ASSERT_EQ(position / window_, owner(lane));
-        ASSERT_EQ((next - 1) / window_, owner(lane));
+        ASSERT_EQ(ShardOf(position), owner(lane));
+        ASSERT_EQ(ShardOf(next - 1), owner(lane));
       }
       position = next;
     }
-    ASSERT_EQ(position, window_ * case_.destination.dp);
-    const auto [least, most] = std::minmax_element(spans.begin(), spans.end());
-    ASSERT_LE(*most - *least, 1);
+    ASSERT_EQ(position, shards_.back());
+    CheckEvenness(spans);
   }
 
   /// Ranks of the destination's first stage need, and have gradients of, their shard; others
@@ -203,8 +245,8 @@ class Oracle {
       const RankBoundary& entry = boundary_.ranks[index];
       Interval shard;
       if (destination_.contains(rank) && destination_.Coordinate(rank, Axis::kPp) == 0) {
-        const std::int64_t dp = destination_.IndexIn(rank, kDp);
-        shard = {dp * window_, (dp + 1) * window_};
+        const auto dp = static_cast<std::size_t>(destination_.IndexIn(rank, kDp));
+        shard = {shards_[dp], shards_[dp + 1]};
       }
       ASSERT_EQ(entry.needed_forward, shard);
       ASSERT_EQ(entry.held_backward, shard);
@@ -220,9 +262,8 @@ class Oracle {
   const Case& case_;
   Grid source_;
   Grid destination_;
-  std::int64_t samples_;  // of one shard
-  std::int64_t window_;   // tokens of one shard
-  std::vector<std::int64_t> borders_;
+  std::vector<std::int64_t> borders_;  // of spans
+  std::vector<std::int64_t> shards_;   // borders of shards
   Boundary boundary_;
 };
 
@@ -263,9 +304,24 @@ int RandomInstances(const Layout& layout, base::RandomStream& random) {
   return layout.dp % 2 == 0 && random.Chance(0.5) ? 2 : 1;
 }
 
+/// Gives every sample a number of spans of its own in one case of three: up to 4, or mostly none.
+void MakeUneven(Case& c, base::RandomStream& random) {
+  if (!random.Chance(0.33)) return;
+  const double text_only = random.Chance(0.5) ? 0.7 : 0.1;
+  for (std::int64_t sample = 0; sample < NumSamples(c); ++sample) {
+    const bool has_spans = !random.Chance(text_only);
+    c.tokens.spans_of_sample.push_back(
+        has_spans ? static_cast<std::int32_t>(random.UniformInt(0, 4)) : 0);
+  }
+}
+
 void CheckCase(const Case& c) {
   SCOPED_TRACE(ToText(c));
-  Oracle(c).CheckAll();
+  for (std::int64_t microbatch = 0; microbatch < (c.colocated ? 1 : c.tokens.num_microbatches);
+       ++microbatch) {
+    Oracle(c, microbatch).CheckAll();
+    if (::testing::Test::HasFatalFailure()) return;
+  }
 }
 
 /// Every pair of layouts of `num_ranks` ranks, each with tokens of its own.
@@ -281,6 +337,7 @@ void CheckColocatedPairs(int num_ranks) {
     c.destination_instances = RandomInstances(c.destination, random);
     c.num_ranks = num_ranks;
     c.tokens = RandomTokens(random);
+    MakeUneven(c, random);
     CheckCase(c);
     if (::testing::Test::HasFatalFailure()) {
       return;
@@ -320,6 +377,7 @@ TEST(BoundaryProperty, NonColocatedMovesEveryTokenOnce) {
     c.colocated = false;
     c.num_ranks = source_ranks + gap + destination_ranks;
     c.tokens = RandomTokens(random);
+    MakeUneven(c, random);
     CheckCase(c);
     ASSERT_FALSE(::testing::Test::HasFatalFailure());
     ++seen[static_cast<std::size_t>(Oracle(c).boundary().boundary_case)];

@@ -47,6 +47,10 @@ TEST(ProgramProperty, JobsOn72RanksAreValid) {
   CheckJobs(4'000, 60, {.min_ranks = 72, .max_ranks = 72});
 }
 
+TEST(ProgramProperty, JobsOfUnevenSamplesAreValid) {
+  CheckJobs(5'000, 240, {.max_ranks = 24, .uneven_samples = true});
+}
+
 // The random jobs are not all alike: every placement, and most features in a tenth of them at
 // least.
 TEST(ProgramProperty, RandomJobsCoverWhatTheyPromise) {

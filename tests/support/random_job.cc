@@ -62,6 +62,7 @@ class Generator {
     }
     LayOut();
     Assemble();
+    if (options_.uneven_samples) MakeUneven();
     return std::move(job_);
   }
 
@@ -242,6 +243,21 @@ class Generator {
                       .overlap_param_gather = Chance(0.6),
                       .bucket_parameters = Chance(0.7) ? 3'000'000 : 0,
                       .clip_gradients = Chance(0.8)};
+  }
+
+  /// Text-only samples and, since counts are small, whole text-only microbatches and lanes.
+  void MakeUneven() {
+    for (Module& module : job_.modules) {
+      if (module.kind == plan::ModuleKind::kDecoder) continue;
+      const auto most = static_cast<std::int32_t>(module.tokens_per_sample / module.span_tokens);
+      const double text_only = Chance(0.5) ? 0.6 : 0.2;
+      for (std::int64_t sample = 0; sample < job_.workload.global_batch; ++sample) {
+        module.spans_of_sample.push_back(Chance(text_only) ? 0 : Between(0, most));
+      }
+      // Some sample has what the module says a sample has most.
+      const int sample = Between(0, static_cast<int>(job_.workload.global_batch) - 1);
+      module.spans_of_sample[static_cast<std::size_t>(sample)] = most;
+    }
   }
 
   base::RandomStream random_;

@@ -17,6 +17,8 @@ struct RandomJobOptions {
   int max_steps = 2;
   /// Whether encoders may leave their backward out (BackwardMode::kAbsent: simulation only).
   bool absent_backward = true;
+  /// Whether every sample has a number of images and clips of its own, 0 to 6.
+  bool uneven_samples = false;
 };
 
 /// A small job that scenarios would let through: 1 to 3 modules of 2 to 8 layers, any degrees whose

@@ -73,6 +73,18 @@ TEST(RandomJobTwin, AgreesOnOpsBytesAndMembers) {
   }
 }
 
+// Samples with different numbers of images, text-only ones and whole microbatches of them.
+TEST(UnevenSamplesTwin, AgreesOnOpsBytesAndMembers) {
+  constexpr std::uint64_t kFirstSeed = 71'000;
+  constexpr std::uint64_t kJobs = 60;
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kJobs; ++seed) {
+    const plan::Job job = RandomJob(seed, {.max_ranks = kMostRanks, .uneven_samples = true});
+    const plan::Program program = plan::Build(job);
+    ASSERT_THAT(CheckTwins(program, TwoNodes(), H100()), IsEmpty())
+        << "seed " << seed << ": " << Summary(job);
+  }
+}
+
 TEST(ShippedScenarioTwin, AgreesOnOpsBytesAndMembers) {
   const scenarios::SearchPaths search = scenarios::DefaultSearchPaths();
   int num_checked = 0;

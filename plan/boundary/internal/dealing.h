@@ -11,8 +11,8 @@ namespace isthmus::plan::internal {
 /// dealt to the source's lanes.
 ///
 /// Lanes are put in the order of the shards that own their first ranks (ties: dp index) and cut the
-/// spans of the window evenly in that order, so that data stays with its shard wherever lanes and
-/// shards share ranks. Lanes and shards count by dp index. Lifetime: the grids must outlive it.
+/// spans of the window in that order (CutAtSpans), so that data stays with its shard wherever lanes
+/// and shards share ranks. Lanes and shards count by dp index. Lifetime: the grids must outlive it.
 struct Dealing {
   const Grid& source;
   const Grid& destination;

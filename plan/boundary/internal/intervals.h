@@ -18,11 +18,23 @@ bool Contains(const Interval& outer, const Interval& inner);
 /// context-parallel rank's slice of its lane is modelled.
 Interval Slice(const Interval& whole, int index, int parts);
 
-/// `num_samples` samples one after the other, cut at span borders into `num_parts` intervals whose
-/// numbers of spans differ by at most one: part p has spans ⌊p·N/parts⌋ … ⌊(p+1)·N/parts⌋−1 of N.
-/// Where parts are a multiple of shards with as many samples each, no part crosses a shard border.
-/// The last span of a sample is shorter if spans don't divide it.
-std::vector<Interval> CutAtSpans(const BoundaryTokens& tokens, std::int64_t num_samples,
-                                 int num_parts);
+/// Spans in front of each shard where shards stand one after the other, and of all at the end: of
+/// the whole window, or of one microbatch.
+std::vector<std::int64_t> SpansBeforeShards(const BoundaryTokens& tokens, int num_shards);
+std::vector<std::int64_t> SpansBeforeShards(const BoundaryTokens& tokens, int num_shards,
+                                            std::int64_t microbatch);
+
+/// Tokens by shard, and of the parts they are cut into at span borders.
+struct SpanCut {
+  std::vector<Interval> shards;
+  std::vector<Interval> parts;
+};
+
+/// Where parts are a multiple of shards, the k parts of a shard with n spans have its spans ⌊j·n/k⌋
+/// … ⌊(j+1)·n/k⌋−1; where shards are a multiple of parts, a part has its shards whole; else part p
+/// has spans ⌊p·N/parts⌋ … ⌊(p+1)·N/parts⌋−1 of all N. With as many spans in every shard all three
+/// are the last one.
+SpanCut CutAtSpans(const BoundaryTokens& tokens, const std::vector<std::int64_t>& before_shards,
+                   int num_parts);
 
 }  // namespace isthmus::plan::internal

@@ -68,7 +68,7 @@ Projector ProjectorOf(const BlockShape& shape) {
 }
 
 std::int64_t ProjectorTokens(const BlockShape& shape) {
-  return shape.projector_tokens > 0 ? shape.projector_tokens : shape.tokens;
+  return shape.projector_tokens.value_or(shape.tokens);
 }
 
 }  // namespace isthmus::plan::internal

@@ -87,6 +87,10 @@ bool RendezvousRun::IsSameCall(const Place& a, const Place& b) const {
 
 void RendezvousRun::Arrive(const Place& place) {
   const Op& op = op_at(place);
+  if (op.kind == OpKind::kCollective && program_.Size(place.rank, op.size).value() == 0) {
+    Complete(place);
+    return;
+  }
   const std::uint32_t id = communicators_.id(place.rank, op.group);
   std::vector<Place>& meeting =
       meetings_[std::size_t{2} * id + (op.kind == OpKind::kCompute ? 1U : 0U)];

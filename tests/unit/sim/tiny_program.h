@@ -39,7 +39,8 @@ struct TinyRun {
   std::vector<traces::Event> events;  // as recorded
 };
 
-/// Lowers `program` with the given durations onto one node and runs it.
+/// Lowers `program` with the given durations onto one node and runs it. What comes back refers to
+/// `program`.
 TinyRun RunGiven(const plan::Program& program, EngineOptions options = {}, bool fold = false,
                  const CollectiveModel& network = GivenNetwork(), const HostModel& host = {});
 

@@ -118,16 +118,6 @@ TEST(ParityOfSettings, PixelShuffleAndAProjectorWithTheLlm) {
     ExpectParity(job);
   }
 }
-TEST(ParityOfSettings, TextOnlySamples) {
-  plan::Job job = Usual();
-  job.workload.microbatch_size = 2;
-  ExpectParity({.job = job, .training = ParityTraining(), .text_only_fraction = 0.5});
-}
-TEST(ParityOfSettings, TextOnlySamplesOnRanksApart) {
-  const plan::Job job =
-      ParityJob(Placement::kNonColocated, {TinyEncoder("vision", {.dp = 2}), TinyLlm({.tp = 2})});
-  ExpectParity({.job = job, .training = ParityTraining(), .text_only_fraction = 0.5});
-}
 TEST(ParityOfSettings, RandomTokensAndPatches) {
   ExpectParity({.job = Usual(), .training = ParityTraining(), .task = "random"});
 }

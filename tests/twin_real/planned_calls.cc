@@ -94,7 +94,7 @@ class Planner {
     const plan::Storage& produced =
         role_.storages[role_.values[role_.produced_by(op).front()].storage];
     const bool forward = produced.kind == plan::ValueKind::kActivation;
-    const plan::RankBoundary& here = boundary.ranks[rank_.index()];
+    const plan::RankBoundary& here = boundary.At(rank_, op.microbatch);
     const plan::BoundaryStep& step = (forward ? here.forward : here.backward)[op.block];
     const std::int64_t row_bytes = bytes / step.tokens;
     const auto size = static_cast<std::int64_t>(members.size());

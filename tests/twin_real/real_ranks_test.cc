@@ -217,6 +217,11 @@ std::vector<RealJob> RealJobs() {
       {"TwoInstances", TwoInstances()},
       {"ApartFanIn", Bf16(kNonColocated, {encoder({.dp = 4}), TinyLlm({.dp = 2})})},
       {"ApartUneven", Bf16(kNonColocated, {encoder({.dp = 3}), TinyLlm({.tp = 2, .dp = 2})})},
+      {"ColocatedUnevenSamples",
+       WithCounts(Bf16(kColocated, {encoder({.cp = 2, .dp = 2}), TinyLlm({.pp = 2, .dp = 2})}),
+                  {2, 0, 0, 0})},
+      {"ApartUnevenSamples",
+       WithCounts(Bf16(kNonColocated, {encoder({.tp = 2}), TinyLlm({.cp = 2})}), {2, 0, 1})},
       {"ApartCpPp", Bf16(kNonColocated, {encoder({.tp = 2}), TinyLlm({.cp = 2, .pp = 2})})},
   };
 }

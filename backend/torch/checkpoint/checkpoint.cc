@@ -182,6 +182,7 @@ std::uint64_t HashOfModel(const plan::Program& program) {
                                     module.tokens_per_sample, module.llm_tokens_per_sample}) {
       hash.Add(size);
     }
+    for (const std::int32_t spans : module.spans_of_sample) hash.Add(spans);
     hash.Add(t.gated_mlp).Add(t.rotary).Add(t.tied_embeddings).Add(t.qk_norm);
     const plan::Projector projector = module.projector.value_or(plan::Projector{.num_layers = 0});
     hash.Add(projector.num_layers).Add(projector.hidden);

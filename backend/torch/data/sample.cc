@@ -1,11 +1,36 @@
 #include "backend/torch/data/sample.h"
 
+#include <algorithm>
+
 namespace isthmus::backend {
 
-std::int64_t SampleShape::placeholders() const {
-  std::int64_t sum = 0;
-  for (const Encoder& encoder : encoders) sum += encoder.llm_tokens;
-  return sum;
+bool Sample::text_only() const {
+  return std::all_of(patches.begin(), patches.end(),
+                     [](const at::Tensor& patch) { return patch.size(0) == 0; });
+}
+
+std::int64_t SampleShape::Encoder::TokensOf(std::int64_t index) const {
+  if (spans_of_sample.empty()) return tokens;
+  const auto batch = static_cast<std::int64_t>(spans_of_sample.size());
+  return span * spans_of_sample[static_cast<std::size_t>(index % batch)];
+}
+
+std::int64_t SampleShape::Encoder::LlmTokensOf(std::int64_t index) const {
+  return tokens == 0 ? 0 : TokensOf(index) * llm_tokens / tokens;
+}
+
+std::int64_t SampleShape::MostPlaceholders() const {
+  // Counts repeat with the batch; alike samples are one.
+  std::size_t batch = 1;
+  for (const Encoder& encoder : encoders) batch = std::max(batch, encoder.spans_of_sample.size());
+  std::int64_t most = 0;
+  for (std::size_t index = 0; index < batch; ++index) {
+    std::int64_t sum = 0;
+    for (const Encoder& encoder : encoders)
+      sum += encoder.LlmTokensOf(static_cast<std::int64_t>(index));
+    most = std::max(most, sum);
+  }
+  return most;
 }
 
 SampleShape ShapeOfSamples(const plan::Program& program) {
@@ -23,7 +48,8 @@ SampleShape ShapeOfSamples(const plan::Program& program) {
                               .tokens = module.tokens_per_sample,
                               .llm_tokens = module.llm_tokens_per_sample,
                               .span = module.span_tokens,
-                              .width = stem ? module.input_width : module.transformer.hidden});
+                              .width = stem ? module.input_width : module.transformer.hidden,
+                              .spans_of_sample = module.spans_of_sample});
   }
   return shape;
 }

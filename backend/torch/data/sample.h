@@ -17,26 +17,34 @@ struct Sample {
   at::Tensor loss_mask;  // [sequence] bool: positions whose label counts
   // By edge: [sequence] bool, as many set as the encoder hands over tokens; none in text-only ones.
   std::vector<at::Tensor> placeholders;
-  // By edge: [tokens, width] float, spans (images, clips) one after the other. Zeros in text-only
-  // samples, whose encoders run all the same and whose tokens nobody reads.
+  // By edge: [tokens, width] float, spans (images, clips) one after the other; no rows where the
+  // sample has none.
   std::vector<at::Tensor> patches;
-  bool text_only = false;
+
+  bool text_only() const;
 };
 
 /// What samples have to fit: sequence, vocabulary, and every encoder's tokens, by edge.
 struct SampleShape {
   struct Encoder {
     plan::ModuleKind kind = plan::ModuleKind::kVit;
-    std::int64_t tokens = 0;      // inside the encoder
-    std::int64_t llm_tokens = 0;  // placeholders
-    std::int64_t span = 0;        // tokens of one image or clip
-    std::int64_t width = 0;       // of a patch or frame
+    // Of the sample that has most, inside the encoder and as placeholders.
+    std::int64_t tokens = 0;
+    std::int64_t llm_tokens = 0;
+    std::int64_t span = 0;                           // tokens of one image or clip
+    std::int64_t width = 0;                          // of a patch or frame
+    std::vector<std::int32_t> spans_of_sample = {};  // as plan::Module's
+
+    /// Of sample `index` of the training, whose global batches are one after the other.
+    std::int64_t TokensOf(std::int64_t index) const;
+    std::int64_t LlmTokensOf(std::int64_t index) const;
   };
   std::int64_t sequence_length = 0;
   std::int64_t vocabulary = 0;
   std::vector<Encoder> encoders;
 
-  std::int64_t placeholders() const;
+  /// Of the sample that has most of them.
+  std::int64_t MostPlaceholders() const;
 };
 
 SampleShape ShapeOfSamples(const plan::Program& program);

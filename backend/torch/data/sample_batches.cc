@@ -6,8 +6,6 @@
 #include "backend/torch/dtype.h"
 
 namespace isthmus::backend {
-namespace {}  // namespace
-
 BlockData SampleBatches::Get(const BatchRequest& request) {
   const bool decoder = program_.modules[request.module].module.kind == plan::ModuleKind::kDecoder;
   return decoder ? ForDecoder(request) : ForEncoder(request);
@@ -34,7 +32,7 @@ BlockData SampleBatches::ForEncoder(const BatchRequest& request) {
     const at::Tensor& patches = At(request.step, span.sample).patches[edge];
     const std::int64_t first = span.span * module.span_tokens;
     parts.push_back(
-        patches.narrow(0, first, std::min(module.span_tokens, module.tokens_per_sample - first)));
+        patches.narrow(0, first, std::min(module.span_tokens, patches.size(0) - first)));
   }
   BlockData data;
   const std::int64_t width =

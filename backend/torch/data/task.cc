@@ -19,8 +19,8 @@ base::RandomStream StreamOf(const TaskOptions& options, std::int64_t index) {
   return {options.seed, fmt::format("data.sample.{}", index)};
 }
 
-at::Tensor EmptyPatches(const SampleShape::Encoder& encoder) {
-  return at::zeros({encoder.tokens, encoder.width}, at::kFloat);
+at::Tensor EmptyPatches(const SampleShape::Encoder& encoder, std::int64_t index) {
+  return at::zeros({encoder.TokensOf(index), encoder.width}, at::kFloat);
 }
 
 std::span<float> ValuesOf(const at::Tensor& tensor) {
@@ -72,12 +72,14 @@ class Captions final : public Task {
 
   Sample Draw(std::int64_t index) const override {
     base::RandomStream random = StreamOf(options_, index);
-    const bool text_only = shape_.encoders.empty() || random.Chance(options_.text_only_fraction);
-    return text_only ? Count(random) : Describe(random);
+    const bool text_only =
+        std::all_of(shape_.encoders.begin(), shape_.encoders.end(),
+                    [&](const auto& encoder) { return encoder.TokensOf(index) == 0; });
+    return text_only ? Count(random, index) : Describe(random, index);
   }
 
  private:
-  Sample Count(base::RandomStream& random) const {
+  Sample Count(base::RandomStream& random, std::int64_t index) const {
     Stream stream(shape_);
     stream.Add(internal::kBegin);
     stream.Add(internal::kCount);
@@ -88,12 +90,12 @@ class Captions final : public Task {
       stream.AddAnswer(internal::kFirstNumber + number);
     }
     Sample sample = stream.ToSample();
-    for (const auto& encoder : shape_.encoders) sample.patches.push_back(EmptyPatches(encoder));
-    sample.text_only = true;
+    for (const auto& encoder : shape_.encoders)
+      sample.patches.push_back(EmptyPatches(encoder, index));
     return sample;
   }
 
-  Sample Describe(base::RandomStream& random) const {
+  Sample Describe(base::RandomStream& random, std::int64_t index) const {
     Stream stream(shape_);
     std::vector<at::Tensor> patches;
     std::vector<std::int64_t> answer;
@@ -101,13 +103,14 @@ class Captions final : public Task {
     for (std::size_t edge = 0; edge < shape_.encoders.size(); ++edge) {
       const SampleShape::Encoder& encoder = shape_.encoders[edge];
       const bool sound = encoder.kind == plan::ModuleKind::kAudio;
-      for (std::int64_t token = 0; token < encoder.llm_tokens; ++token) {
+      for (std::int64_t token = 0; token < encoder.LlmTokensOf(index); ++token) {
         stream.placeholders[edge][stream.tokens.size()] = 1;
         stream.Add(sound ? internal::kSound : internal::kImage);
       }
-      patches.push_back(EmptyPatches(encoder));
-      for (std::int64_t first = 0; first < encoder.tokens; first += encoder.span) {
-        const std::int64_t size = std::min(encoder.span, encoder.tokens - first);
+      patches.push_back(EmptyPatches(encoder, index));
+      const std::int64_t tokens = encoder.TokensOf(index);
+      for (std::int64_t first = 0; first < tokens; first += encoder.span) {
+        const std::int64_t size = std::min(encoder.span, tokens - first);
         const auto values = ValuesOf(patches.back())
                                 .subspan(static_cast<std::size_t>(first * encoder.width),
                                          static_cast<std::size_t>(size * encoder.width));
@@ -135,7 +138,6 @@ class Random final : public Task {
 
   Sample Draw(std::int64_t index) const override {
     base::RandomStream random = StreamOf(options_, index);
-    const bool text_only = random.Chance(options_.text_only_fraction);
     Stream stream(shape_);
     stream.Add(random.UniformInt(0, shape_.vocabulary - 1));
     while (stream.tokens.size() <= stream.length) {
@@ -144,18 +146,16 @@ class Random final : public Task {
     std::size_t position = 0;
     std::vector<at::Tensor> patches;
     for (std::size_t edge = 0; edge < shape_.encoders.size(); ++edge) {
-      patches.push_back(EmptyPatches(shape_.encoders[edge]));
-      if (text_only) continue;
+      patches.push_back(EmptyPatches(shape_.encoders[edge], index));
       for (float& value : ValuesOf(patches.back())) {
         value = static_cast<float>(random.Normal(0.0, 1.0));
       }
-      for (std::int64_t token = 0; token < shape_.encoders[edge].llm_tokens; ++token) {
+      for (std::int64_t token = 0; token < shape_.encoders[edge].LlmTokensOf(index); ++token) {
         stream.placeholders[edge][position++] = 1;
       }
     }
     Sample sample = stream.ToSample();
     sample.patches = std::move(patches);
-    sample.text_only = text_only;
     return sample;
   }
 
@@ -166,12 +166,12 @@ class Random final : public Task {
 
 void CheckRoom(std::string_view name, const SampleShape& shape) {
   // Begin, placeholders, the question, and at least one word of the answer.
-  const std::int64_t needed = shape.placeholders() + (name == "captions" ? 3 : 0);
+  const std::int64_t needed = shape.MostPlaceholders() + (name == "captions" ? 3 : 0);
   if (shape.sequence_length < needed) {
     throw base::Error(
         fmt::format("samples of {} tokens have no room for {} placeholders and an answer of the "
                     "task {}\n  hint: use a sequence_length of at least {}",
-                    shape.sequence_length, shape.placeholders(), name, needed));
+                    shape.sequence_length, shape.MostPlaceholders(), name, needed));
   }
   if (name == "captions" && shape.vocabulary < internal::kNumWords) {
     throw base::Error(fmt::format("the task captions has {} words, the decoder's vocabulary {}",

@@ -10,11 +10,11 @@ namespace isthmus::backend {
 
 struct TaskOptions {
   std::uint64_t seed = 0;
-  double text_only_fraction = 0.0;  // of the samples, drawn by sample
 };
 
 /// Synthetic training data: sample `index` is a function of (seed, index) and of the shape, so that
-/// every rank draws what it needs and every layout trains on the same data.
+/// every rank draws what it needs and every layout trains on the same data. It has as many images
+/// and clips as the shape says; without any it is text alone.
 ///
 /// Thread-safe: Draw() has no state.
 class Task {

@@ -31,24 +31,33 @@ at::Tensor BoundaryTransform::Zeros(std::int64_t rows) const {
   return at::zeros({rows, width()}, at::TensorOptions(device_).dtype(type_));
 }
 
-plan::Interval BoundaryTransform::Held(Way way, std::int64_t rows) const {
+plan::Interval BoundaryTransform::Held(Way way, std::int32_t microbatch, std::int64_t rows) const {
   if (boundary_.ranks.empty()) return {0, rows};
-  return way == Way::kForward ? here().held_forward : here().held_backward;
+  const plan::RankBoundary& entry = here(microbatch);
+  return way == Way::kForward ? entry.held_forward : entry.held_backward;
 }
 
 BoundaryRows BoundaryTransform::Join(const std::vector<HeldValue*>& held) const {
   if (held.empty()) return {Zeros(0), {}};
   if (held.size() == 1) return {held.front()->tensor, held.front()->tokens};
   std::vector<at::Tensor> pieces;
-  for (const HeldValue* piece : held) pieces.push_back(piece->tensor);
-  return {at::cat(pieces), {held.front()->tokens.begin, held.back()->tokens.end}};
+  plan::Interval tokens;
+  for (const HeldValue* piece : held) {
+    if (piece->tokens.empty()) continue;
+    if (pieces.empty()) tokens.begin = piece->tokens.begin;
+    tokens.end = piece->tokens.end;
+    pieces.push_back(piece->tensor);
+  }
+  return {pieces.empty() ? Zeros(0) : at::cat(pieces), tokens};
 }
 
-BoundaryRows BoundaryTransform::Needed(Way way, const std::vector<HeldValue*>& held) const {
+BoundaryRows BoundaryTransform::Needed(Way way, std::int32_t microbatch,
+                                       const std::vector<HeldValue*>& held) const {
   BoundaryRows joined = Join(held);
   if (boundary_.ranks.empty()) return joined;
+  const plan::RankBoundary& entry = here(microbatch);
   const plan::Interval& needed =
-      way == Way::kForward ? here().needed_forward : here().needed_backward;
+      way == Way::kForward ? entry.needed_forward : entry.needed_backward;
   return {RowsOf(joined, needed), needed};
 }
 
@@ -57,28 +66,38 @@ at::Tensor BoundaryTransform::MessageRows(const HeldValue& held,
   return RowsOf({held.tensor, held.tokens}, tokens).contiguous();
 }
 
-const plan::BoundaryMessage& BoundaryTransform::Message(std::size_t index) const {
-  for (const auto* messages : {&here().sends_forward, &here().receives_forward,
-                               &here().sends_backward, &here().receives_backward}) {
+const plan::BoundaryMessage& BoundaryTransform::Message(std::size_t index,
+                                                        std::int32_t microbatch) const {
+  const plan::RankBoundary& entry = here(microbatch);
+  for (const auto* messages : {&entry.sends_forward, &entry.receives_forward, &entry.sends_backward,
+                               &entry.receives_backward}) {
     if (index < messages->size()) return (*messages)[index];
     index -= messages->size();
   }
   ISTHMUS_CHECK(false, "rank {} has no message {}", rank_.value(), index);
 }
 
-void BoundaryTransform::Run(Way way, std::size_t step_index, const std::vector<HeldValue*>& held,
+void BoundaryTransform::Run(Way way, const plan::Op& op, const std::vector<HeldValue*>& held,
                             Communicator& group, HeldValue& result) const {
+  const plan::RankBoundary& entry = here(op.microbatch);
   const plan::BoundaryStep& step =
-      (way == Way::kForward ? here().forward : here().backward)[step_index];
+      (way == Way::kForward ? entry.forward : entry.backward)[op.block];
   BoundaryRows mine = Join(held);
   mine.rows = mine.rows.contiguous();
+  if (op.collective() == plan::CollectiveKind::kBroadcast)
+    result.tokens = HeldByRoot(way, op.microbatch, group.members().front());
+  if (step.tokens == 0) {
+    if (op.collective() != plan::CollectiveKind::kBroadcast) result.tokens = mine.tokens;
+    result.tensor = Zeros(0);
+    return;
+  }
   switch (step.collective) {
     case plan::CollectiveKind::kAllGather:
       return AllGather(step, std::move(mine), group, result);
     case plan::CollectiveKind::kAllToAllV:
       return AllToAllV(way, step, mine, group, result);
     case plan::CollectiveKind::kBroadcast:
-      return Broadcast(way, step, std::move(mine), group, result);
+      return Broadcast(step, std::move(mine), group, result);
     case plan::CollectiveKind::kAllReduce:
       result.tensor = mine.rows;
       result.tokens = mine.tokens;
@@ -141,7 +160,9 @@ void BoundaryTransform::AllToAllV(Way way, const plan::BoundaryStep& step, const
     received.push_back(parts_of(member)[static_cast<std::size_t>(group.index())]);
     received_rows.push_back(received.back().size());
   }
-  result.tokens = way == Way::kForward ? here().needed_forward : here().needed_backward;
+  // Only windows are dealt anew like this.
+  const plan::RankBoundary& entry = boundary_.ranks[rank_.index()];
+  result.tokens = way == Way::kForward ? entry.needed_forward : entry.needed_backward;
   result.tensor =
       Zeros(std::accumulate(received_rows.begin(), received_rows.end(), std::int64_t{0}));
   const std::int64_t program_bytes =
@@ -162,18 +183,23 @@ void BoundaryTransform::AllToAllV(Way way, const plan::BoundaryStep& step, const
   };
 }
 
-plan::Interval BoundaryTransform::HeldByRoot(Way way, base::Rank root) const {
-  const plan::RankBoundary& entry = boundary_.ranks[root.index()];
+plan::Interval BoundaryTransform::HeldByRoot(Way way, std::int32_t microbatch,
+                                             base::Rank root) const {
+  const plan::RankBoundary& entry = boundary_.At(root, microbatch);
   if (boundary_.colocated) return way == Way::kForward ? entry.held_forward : entry.held_backward;
-  const auto& messages = way == Way::kForward ? entry.receives_forward : entry.receives_backward;
-  if (messages.empty()) return {};
-  return {messages.front().tokens.begin, messages.back().tokens.end};
+  plan::Interval held;
+  for (const plan::BoundaryMessage& message :
+       way == Way::kForward ? entry.receives_forward : entry.receives_backward) {
+    if (message.tokens.empty()) continue;
+    if (held.empty()) held.begin = message.tokens.begin;
+    held.end = message.tokens.end;
+  }
+  return held;
 }
 
-void BoundaryTransform::Broadcast(Way way, const plan::BoundaryStep& step, BoundaryRows mine,
+void BoundaryTransform::Broadcast(const plan::BoundaryStep& step, BoundaryRows mine,
                                   Communicator& group, HeldValue& result) const {
   const bool is_root = group.index() == 0;
-  result.tokens = HeldByRoot(way, group.members().front());
   // A stage 0 whose backward never ran has no gradient: zeros.
   const bool has_rows = is_root && mine.rows.size(0) == step.tokens;
   result.tensor = has_rows ? mine.rows : Zeros(step.tokens);

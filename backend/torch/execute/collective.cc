@@ -44,7 +44,7 @@ void Executor::BoundaryCollective(const plan::Op& op) {
   std::vector<HeldValue*> held;
   for (const plan::ValueId value : role_.consumed_by(op)) held.push_back(&values_.At(value));
   const Way way = kind == plan::ValueKind::kActivation ? Way::kForward : Way::kBackward;
-  boundaries_[role_.groups[op.group].edge].Run(way, op.block, held, communicators_.Of(op.group),
+  boundaries_[role_.groups[op.group].edge].Run(way, op, held, communicators_.Of(op.group),
                                                values_.At(produced));
 }
 

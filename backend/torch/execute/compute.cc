@@ -62,7 +62,7 @@ void Compute::ProduceEmpty(const plan::Op& op) {
       const BoundaryTransform& boundary =
           parts_.boundaries[parts_.program.EdgeFrom(parts_.values.StorageOf(value).module)];
       const Way way = kind == plan::ValueKind::kActivation ? Way::kForward : Way::kBackward;
-      held.tokens = boundary.Held(way, 0);
+      held.tokens = boundary.Held(way, op.microbatch, 0);
       if (!held.tensor.defined()) held.tensor = boundary.Zeros(held.tokens.size());
     } else {
       held.tensor = at::zeros({0, hidden}, at::TensorOptions(parts_.device).dtype(TypeOf(op)));
@@ -71,10 +71,10 @@ void Compute::ProduceEmpty(const plan::Op& op) {
 }
 
 plan::Interval Compute::Microbatch(const plan::Op& op, std::size_t edge, std::int64_t rows) const {
-  const plan::Boundary& boundary = parts_.program.boundaries[edge];
-  if (!boundary.colocated || op.microbatch < 0) return {0, rows};
-  const std::int64_t part = rows / parts_.program.num_microbatches;
-  return {part * op.microbatch, part * (op.microbatch + 1)};
+  const plan::Program& program = parts_.program;
+  if (!program.boundaries[edge].colocated || op.microbatch < 0) return {0, rows};
+  const int shard = program.modules[op.module].grid.IndexIn(parts_.rank, plan::kDp);
+  return program.MicrobatchTokens(edge, shard, op.microbatch);
 }
 
 Compute::Inputs Compute::TakeInputs(const plan::Op& op) {
@@ -95,7 +95,8 @@ Compute::Inputs Compute::TakeInputs(const plan::Op& op) {
   inputs.boundary.resize(num_edges);
   for (std::size_t edge = 0; edge < num_edges; ++edge) {
     if (held[edge].empty()) continue;
-    const at::Tensor rows = parts_.boundaries[edge].Needed(Way::kForward, held[edge]).rows;
+    const at::Tensor rows =
+        parts_.boundaries[edge].Needed(Way::kForward, op.microbatch, held[edge]).rows;
     const plan::Interval mine = Microbatch(op, edge, rows.size(0));
     inputs.boundary[edge] = rows.narrow(0, mine.begin, mine.size());
   }
@@ -160,8 +161,8 @@ void Compute::Forward(const plan::Op& op, StepSums& sums) {
   HeldValue& output = parts_.values.At(produced.front());
   output.tensor = inputs.hidden;
   if (!is_boundary(produced.front())) return;
-  output.tokens = parts_.boundaries[parts_.program.EdgeFrom(op.module)].Held(Way::kForward,
-                                                                             output.tensor.size(0));
+  output.tokens = parts_.boundaries[parts_.program.EdgeFrom(op.module)].Held(
+      Way::kForward, op.microbatch, output.tensor.size(0));
   ISTHMUS_CHECK(output.tokens.size() == output.tensor.size(0), "{} rows for tokens [{}, {})",
                 output.tensor.size(0), output.tokens.begin, output.tokens.end);
 }
@@ -207,8 +208,9 @@ at::Tensor Compute::OutputGradient(const plan::Op& op, const PartContext& contex
   }
   // A decoder's boundary gradients are the window's so far, not what comes in.
   if (!is_decoder(op) && !boundary.empty()) {
-    gradient =
-        parts_.boundaries[parts_.program.EdgeFrom(op.module)].Needed(Way::kBackward, boundary).rows;
+    gradient = parts_.boundaries[parts_.program.EdgeFrom(op.module)]
+                   .Needed(Way::kBackward, op.microbatch, boundary)
+                   .rows;
   }
   ISTHMUS_CHECK(gradient.defined(), "a backward without a gradient");
   return gradient.to(context.output.scalar_type());
@@ -253,7 +255,10 @@ void Compute::WriteInputGradients(const plan::Op& op, const PartContext& context
     }
     at::Tensor input = context.hidden;
     if (is_boundary(value)) {
-      input = context.boundary[parts_.program.EdgeFrom(storage.module)];
+      const std::size_t edge = parts_.program.EdgeFrom(storage.module);
+      input = context.boundary[edge];
+      // A shard that never gets images has nobody to send it rows, not even none.
+      if (!input.defined()) input = parts_.boundaries[edge].Zeros(0);
     }
     ISTHMUS_CHECK(input.defined(), "a gradient of no input");
     const at::Tensor gradient = input.grad().defined() ? input.grad() : at::zeros_like(input);
@@ -270,7 +275,7 @@ void Compute::WriteBoundaryGradient(const plan::Op& op, plan::ValueId value,
   const std::size_t edge = parts_.program.EdgeFrom(parts_.values.StorageOf(value).module);
   const BoundaryTransform& boundary = parts_.boundaries[edge];
   HeldValue& held = parts_.values.At(value);
-  held.tokens = boundary.Held(Way::kBackward, gradient.size(0));
+  held.tokens = boundary.Held(Way::kBackward, op.microbatch, gradient.size(0));
   if (!parts_.program.boundaries[edge].colocated) {
     held.tensor = gradient.contiguous();
     return;

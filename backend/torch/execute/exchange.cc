@@ -43,7 +43,8 @@ Message Executor::ToReceive(std::uint32_t at) {
   HeldValue& value = values_.At(transfer.value);
   value.tensor = EmptyFor(values_.StorageOf(transfer.value), bytes);
   if (peer.kind == plan::PeerRef::Kind::kBoundary) {
-    value.tokens = boundaries_[peer.edge].Message(peer.index).tokens;
+    const std::int32_t microbatch = values_.StorageOf(transfer.value).microbatch;
+    value.tokens = boundaries_[peer.edge].Message(peer.index, microbatch).tokens;
   }
   return {.tensor = value.tensor, .peer = program_.Peer(rank_, peer).value(), .sends = false};
 }
@@ -57,7 +58,8 @@ Message Executor::ToSend(std::uint32_t at) {
   at::Tensor rows = value.tensor.contiguous();
   if (peer.kind == plan::PeerRef::Kind::kBoundary) {
     const BoundaryTransform& boundary = boundaries_[peer.edge];
-    rows = boundary.MessageRows(value, boundary.Message(peer.index).tokens);
+    const std::int32_t microbatch = values_.StorageOf(transfer.value).microbatch;
+    rows = boundary.MessageRows(value, boundary.Message(peer.index, microbatch).tokens);
   }
   ISTHMUS_CHECK(static_cast<std::int64_t>(rows.nbytes()) == bytes,
                 "rank {} sends {} bytes, the program says {}", rank_.value(), rows.nbytes(), bytes);

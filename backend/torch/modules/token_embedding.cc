@@ -18,24 +18,16 @@ at::Tensor OnRank(const ModuleRank& rank, const at::Tensor& whole, const at::Ten
   return whole.to(rank.device).index_select(1, positions).flatten();
 }
 
-/// Rows belong to the placeholders in their order. Where there are more of them, every sample has
-/// as many, which text-only samples don't use.
+/// Rows belong to the placeholders in their order: those of a sample behind those of the samples in
+/// front of it.
 Inserted Find(const ModuleRank& rank, const at::Tensor& placeholder, const at::Tensor& positions,
               const at::Tensor& boundary) {
   const std::int64_t rows = boundary.defined() ? boundary.size(0) : 0;
-  const std::int64_t samples = placeholder.size(0);
-  const std::int64_t per_sample = rows / samples;
-  const at::Tensor found = placeholder.sum(1);
+  const auto found = placeholder.sum().item<std::int64_t>();
+  ISTHMUS_CHECK(found == rows, "{} placeholders for {} rows", found, rows);
   const at::Tensor targets = OnRank(rank, placeholder, positions).nonzero().flatten();
-  if (found.sum().item<std::int64_t>() == rows) {
-    const at::Tensor numbers =
-        placeholder.flatten().cumsum(0, at::kLong).sub_(1).view(placeholder.sizes());
-    return {targets, OnRank(rank, numbers, positions).index_select(0, targets)};
-  }
-  ISTHMUS_CHECK(found.eq(0).logical_or(found.eq(per_sample)).all().item<bool>(),
-                "placeholders that are not {} rows a sample", per_sample);
-  const at::Tensor first = at::arange(samples, at::kLong).mul_(per_sample).sub_(1).unsqueeze(1);
-  const at::Tensor numbers = placeholder.cumsum(1, at::kLong) + first.to(placeholder.device());
+  const at::Tensor numbers =
+      placeholder.flatten().cumsum(0, at::kLong).sub_(1).view(placeholder.sizes());
   return {targets, OnRank(rank, numbers, positions).index_select(0, targets)};
 }
 

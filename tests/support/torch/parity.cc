@@ -35,9 +35,7 @@ NamedTensors CopyOf(const NamedTensors& tensors) {
 }
 
 std::unique_ptr<backend::Task> TaskOf(const ParityRun& run, const plan::Program& program) {
-  return backend::MakeTask(
-      run.task, backend::ShapeOfSamples(program),
-      {.seed = run.training.seed, .text_only_fraction = run.text_only_fraction});
+  return backend::MakeTask(run.task, backend::ShapeOfSamples(program), {.seed = run.training.seed});
 }
 
 std::vector<Expected> RunReference(const ParityRun& run, const plan::Program& program,

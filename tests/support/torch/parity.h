@@ -16,7 +16,6 @@ struct ParityRun {
   plan::Job job;
   backend::TrainingOptions training;
   std::string task = "captions";
-  double text_only_fraction = 0.0;
   int num_steps = 20;
   /// Makes a rank's backends; empty: Gloo.
   std::function<std::unique_ptr<backend::BackendFactory>(base::Rank)> factory = {};

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +82,19 @@ inline plan::Job ParityJob(plan::Placement placement, std::vector<plan::Module> 
   job.workload = {
       .sequence_length = kParitySequence, .global_batch = kParityBatch, .microbatch_size = 1};
   job.optimizer.bucket_parameters = 6000;
+  return job;
+}
+
+/// The job on a batch whose samples have so many images or clips of encoder `module`; 0: text
+/// alone.
+inline plan::Job WithCounts(plan::Job job, std::vector<std::int32_t> counts,
+                            std::size_t module = 0) {
+  plan::Module& encoder = job.modules[module];
+  const std::int64_t thinned = encoder.tokens_per_sample / encoder.llm_tokens_per_sample;
+  encoder.tokens_per_sample = *std::max_element(counts.begin(), counts.end()) * encoder.span_tokens;
+  encoder.llm_tokens_per_sample = encoder.tokens_per_sample / thinned;
+  job.workload.global_batch = static_cast<std::int64_t>(counts.size());
+  encoder.spans_of_sample = std::move(counts);
   return job;
 }
 

@@ -218,7 +218,7 @@ at::Tensor ReferenceModel::Loss(const backend::Sample& sample) const {
   const plan::Transformer& t = llm.transformer;
   at::Tensor hidden = Of(llm.name + ".embedding").index_select(0, sample.tokens);
   for (std::size_t edge = 0; edge < job_.edges.size(); ++edge) {
-    if (sample.text_only) continue;
+    if (sample.patches[edge].size(0) == 0) continue;
     const plan::Module& encoder = job_.modules[static_cast<std::size_t>(job_.edges[edge].from)];
     const at::Tensor rows = sample.placeholders[edge].nonzero().squeeze(1);
     hidden = hidden.index_copy(0, rows, Encode(encoder, sample.patches[edge]));

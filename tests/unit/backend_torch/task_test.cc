@@ -49,19 +49,39 @@ TEST(Captions, OnlyTheAnswerBehindPlaceholdersAndQuestionCounts) {
   EXPECT_TRUE(sample.labels.slice(0, 0, 31).equal(sample.tokens.slice(0, 1, 32)));
 }
 
+// Batches of three samples: text alone, two images without a clip, and one image with a clip.
+SampleShape UnevenShape() {
+  SampleShape shape = Shape();
+  shape.encoders[0].spans_of_sample = {0, 2, 1};
+  shape.encoders[1].spans_of_sample = {0, 0, 1};
+  return shape;
+}
+
 TEST(Captions, TextOnlySamplesCountAndShowNothing) {
-  const auto task = MakeTask("captions", Shape(), {.text_only_fraction = 0.5});
-  int text_only = 0;
-  for (int index = 0; index < 200; ++index) {
+  const auto task = MakeTask("captions", UnevenShape(), {});
+  for (const int index : {0, 3}) {
     const Sample sample = task->Draw(index);
-    if (!sample.text_only) continue;
-    ++text_only;
+    EXPECT_TRUE(sample.text_only());
     EXPECT_FALSE(sample.placeholders[0].any().item<bool>());
-    EXPECT_EQ(sample.patches[0].abs().max().item<float>(), 0.0F);
+    EXPECT_EQ(sample.patches[0].sizes(), (std::vector<std::int64_t>{0, 12}));
+    EXPECT_EQ(sample.patches[1].sizes(), (std::vector<std::int64_t>{0, 8}));
     EXPECT_TRUE(sample.loss_mask.slice(0, 2).all().item<bool>());
   }
-  // 200 draws of one half: 100 with a standard deviation of 7.
-  EXPECT_NEAR(text_only, 100, 35);
+}
+
+TEST(Captions, SamplesShowAsManyImagesAsTheirPlaceInTheBatchSays) {
+  const auto task = MakeTask("captions", UnevenShape(), {});
+  const Sample images = task->Draw(4);
+  EXPECT_FALSE(images.text_only());
+  EXPECT_EQ(images.patches[0].size(0), 8);
+  EXPECT_EQ(images.patches[1].size(0), 0);
+  EXPECT_EQ(images.placeholders[0].sum().item<int>(), 4);
+  EXPECT_FALSE(images.placeholders[1].any().item<bool>());
+  EXPECT_EQ(images.loss_mask.sum().item<int>(), 11);  // 5 words an image, and the end
+  const Sample both = task->Draw(2);
+  EXPECT_EQ(both.patches[0].size(0), 4);
+  EXPECT_EQ(both.placeholders[0].sum().item<int>(), 2);
+  EXPECT_EQ(both.loss_mask.sum().item<int>(), 9);  // 5 words, 3 of the clip, and the end
 }
 
 TEST(Task, ShapesWithoutRoomAreRefused) {

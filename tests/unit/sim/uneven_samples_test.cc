@@ -101,8 +101,7 @@ TEST(UnevenSamples, TheStepWaitsForTheLaneWithMostImages) {
 // the gradient of microbatch 0 came to the encoder at 2200 and its backward ends at 4200. Then the
 // third: 1000 forward, 100 to the LLM, 500 + 500, 100 back, 2000 backward: 8400.
 TEST(UnevenSamples, ATextOnlyMicrobatchCostsTheEncoderNothingAndNoMessage) {
-  const plan::Program program =
-      Timed(JobOf(plan::Placement::kNonColocated, {}, {}, 3, {1, 0, 1}));
+  const plan::Program program = Timed(JobOf(plan::Placement::kNonColocated, {}, {}, 3, {1, 0, 1}));
   const TinyRun run = RunGiven(program, {}, false, Hops());
   ASSERT_FALSE(run.result.deadlock);
   EXPECT_EQ(

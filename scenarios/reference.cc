@@ -37,12 +37,14 @@ class Describer : public Archive {
   }
   void StructOr(std::string_view key, Scalar scalar, bool, const Body& body,
                 std::string_view doc) override {
-    Row(key, fmt::format("{}, or a map", scalar.type), "", doc);
+    const char* list = scalar.list_key.empty() ? "" : ", a list";
+    Row(key, fmt::format("{}{}, or a map", scalar.type, list), "", doc);
     // Figures have `value` and `source` all alike: said once, above the tables.
     const bool is_figure = scalar.type.starts_with("bandwidth") ||
                            scalar.type.starts_with("time") || scalar.type.starts_with("integer") ||
                            scalar.type.starts_with("number");
-    if (!is_figure && key != "model" && key != "cluster") Inner(key, body);
+    const bool inner = !is_figure || !scalar.list_key.empty();
+    if (inner && key != "model" && key != "cluster") Inner(key, body);
   }
   void Named(std::string_view key, const Items& items, std::string_view item_name,
              std::string_view doc) override {

@@ -179,6 +179,9 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   scenario.hash = HashOf(effective, scenario.profile);
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
+  for (std::string& assumption : LaneAssumptions(scenario.job)) {
+    scenario.assumptions.push_back(std::move(assumption));
+  }
   for (std::string& assumption : FrameworkAssumptions(resolution)) {
     scenario.assumptions.push_back(std::move(assumption));
   }

@@ -63,6 +63,19 @@ struct LayoutSpec {
   std::vector<std::int64_t> stage_layers;
 };
 
+/// Images or clips of the samples of a step: of each as many, as many as a list says that repeats
+/// over the global batch, or drawn. The same in every step.
+struct SpanCounts {
+  std::optional<std::int64_t> fixed;
+  std::vector<std::int64_t> each;
+  std::vector<std::int64_t> uniform;  ///< least and most
+  double text_only_fraction = 0.0;   ///< of the samples that would have some: drawn, they have none
+  std::optional<std::int64_t> seed;  ///< of what is drawn; absent: the scenario's
+
+  bool is_given() const { return fixed.has_value() || varies(); }
+  bool varies() const { return !each.empty() || !uniform.empty(); }
+};
+
 /// One module of the graph.
 struct ModuleSpec {
   std::string name;
@@ -76,10 +89,10 @@ struct ModuleSpec {
 
   // What an encoder gets of one sample: a number of images or clips, or a share of the sequence.
   std::optional<std::int64_t> tokens_per_image;  ///< replaces the model's
-  std::optional<std::int64_t> images_per_sample;
+  SpanCounts images_per_sample;
   std::optional<double> vision_fraction;
   std::optional<std::int64_t> tokens_per_clip;
-  std::optional<std::int64_t> clips_per_sample;
+  SpanCounts clips_per_sample;
   std::optional<double> audio_fraction;
 };
 

@@ -35,6 +35,8 @@ struct Scalar {
   std::function<std::optional<std::string>()>
       print;             // nothing: no value, as if the key were absent
   bool is_text = false;  // printed with quotes where YAML needs them
+  // In StructOr: the key that a list instead of the map gives; none: lists are no value.
+  std::string list_key = {};
 };
 
 class Archive {
@@ -51,8 +53,8 @@ class Archive {
   using Body = std::function<void(Archive&)>;
   // A map with a struct's keys. `set` says whether there is one; null if there always is.
   virtual void Struct(std::string_view key, const Body& body, bool* set, std::string_view doc) = 0;
-  // A map with a struct's keys, or a single value instead of it. Whichever is there is called;
-  // `is_struct` says which one to print.
+  // A map with a struct's keys, or a single value instead of it, or a list where the scalar has a
+  // list_key. Whichever is there is called; `is_struct` says which one to print.
   virtual void StructOr(std::string_view key, Scalar scalar, bool is_struct, const Body& body,
                         std::string_view doc) = 0;
 

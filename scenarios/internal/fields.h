@@ -21,6 +21,7 @@ void Fields(Archive& archive, ModelSpec& model);
 void Fields(Archive& archive, LayoutSpec& layout);
 void Fields(Archive& archive, plan::Projector& projector);
 void Fields(Archive& archive, plan::ModuleSettings& settings);
+void Fields(Archive& archive, SpanCounts& counts);
 void Fields(Archive& archive, ModuleSpec& module);
 void Fields(Archive& archive, EdgeSpec& edge);
 void Fields(Archive& archive, WorkloadSpec& workload);

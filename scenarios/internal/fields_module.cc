@@ -210,6 +210,38 @@ void Fields(Archive& archive, plan::ModuleSettings& settings) {
                 "colocated encoders: parameters lie on the host during the LLM's phase");
 }
 
+namespace {
+
+void SpanCountsField(Archive& archive, std::string_view key, SpanCounts& counts,
+                     std::string_view doc) {
+  Scalar fixed = Integer(counts.fixed, kSamples);
+  fixed.list_key = "each";
+  archive.StructOr(
+      key, fixed, counts.varies(), [&counts](Archive& inner) { Fields(inner, counts); }, doc);
+}
+
+}  // namespace
+
+void Fields(Archive& archive, SpanCounts& counts) {
+  constexpr IntegerRange kSpans = {0, kSamples.max};
+  const auto list = [&](std::string_view key, std::vector<std::int64_t>& values,
+                        std::string_view doc) {
+    archive.Values(
+        key, values.size(), [&values](std::size_t size) { values.resize(size); },
+        [&values, kSpans](std::size_t index) { return Integer(values[index], kSpans); }, doc);
+  };
+  list("each", counts.each,
+       "by place in the global batch (data parallel copy of the LLM, microbatch, sample), repeated "
+       "over it: [1, 0, 2], which may stand for the map; 0: text alone");
+  list("uniform", counts.uniform,
+       "instead of each: [least, most], drawn for each place, the same in every step");
+  archive.Value("text_only_fraction", Real(counts.text_only_fraction, 0.0, 1.0), kOptional,
+                "with uniform: share of the samples that are text alone, the same ones in all "
+                "modules that say so");
+  archive.Value("seed", Integer(counts.seed, {0, 1'000'000'000'000}), kOptional,
+                "of what is drawn here; absent: the scenario's");
+}
+
 void Fields(Archive& archive, ModuleSpec& module) {
   Scalar preset = TextScalar(module.model_preset);
   preset.type = "name of a file in scenarios/models/";
@@ -230,14 +262,14 @@ void Fields(Archive& archive, ModuleSpec& module) {
       "encoders: the map to the LLM's width; `none` if the widths are equal");
   archive.Value("tokens_per_image", Integer(module.tokens_per_image, kTokens), kOptional,
                 "vit: replaces the model's");
-  archive.Value("images_per_sample", Integer(module.images_per_sample, kSamples), kOptional,
-                "vit: images in each sample");
+  SpanCountsField(archive, "images_per_sample", module.images_per_sample,
+                  "vit: images in each sample; a list or map where samples differ");
   archive.Value("vision_fraction", Real(module.vision_fraction, 0.0, 1.0), kOptional,
                 "vit, instead of images_per_sample: share of the sequence that images fill");
   archive.Value("tokens_per_clip", Integer(module.tokens_per_clip, kTokens), kOptional,
                 "audio: replaces the model's");
-  archive.Value("clips_per_sample", Integer(module.clips_per_sample, kSamples), kOptional,
-                "audio: clips in each sample");
+  SpanCountsField(archive, "clips_per_sample", module.clips_per_sample,
+                  "audio: clips in each sample; a list or map where samples differ");
   archive.Value("audio_fraction", Real(module.audio_fraction, 0.0, 1.0), kOptional,
                 "audio, instead of clips_per_sample: share of the sequence that clips fill");
   Fields(archive, module.settings);

@@ -78,6 +78,11 @@ void Reader::StructOr(std::string_view key, Scalar scalar, bool, const Body& bod
   const Node* value = Take(key);
   if (value == nullptr) return;
   const std::string path = JoinPath(path_, key);
+  Node map = Node::Map(value->origin);
+  if (value->is_list() && !scalar.list_key.empty()) {
+    map.At(scalar.list_key, value->origin) = *value;
+    value = &map;
+  }
   if (!value->is_map()) {
     ReadScalar(*value, path, scalar);
     return;

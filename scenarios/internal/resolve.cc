@@ -81,6 +81,7 @@ plan::Module ToModule(const ModuleSpec& spec, const EncoderTokens& tokens, std::
   module.tokens_per_sample = tokens.tokens_per_sample;
   module.llm_tokens_per_sample = tokens.llm_tokens_per_sample;
   module.span_tokens = tokens.span_tokens;
+  module.spans_of_sample = tokens.spans_of_sample;
   module.input_width = spec.model.input_width;
   return module;
 }
@@ -236,7 +237,7 @@ Resolved ResolveAll(Resolution& resolution, const ModuleSpec& decoder) {
   if (has_workload) {
     ResolveWorkload(resolution, decoder);
     CheckInterleaving(resolution, decoder);
-    CheckTokens(resolution, decoder, resolved.placement, resolved.tokens);
+    CheckTokens(resolution, decoder, resolved.tokens);
   }
   return resolved;
 }

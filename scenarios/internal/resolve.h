@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -66,12 +68,26 @@ void CheckModule(Resolution& resolution, const ModuleSpec& module, const ModuleS
 
 // An encoder's tokens of one sample.
 struct EncoderTokens {
-  std::int64_t tokens_per_sample = 0;      // inside the encoder
-  std::int64_t llm_tokens_per_sample = 0;  // at the LLM
-  std::int64_t span_tokens = 0;            // of one image or clip inside the encoder
-  std::int64_t spans_per_sample = 0;
+  std::int64_t tokens_per_sample = 0;              // inside the encoder
+  std::int64_t llm_tokens_per_sample = 0;          // at the LLM
+  std::int64_t span_tokens = 0;                    // of one image or clip inside the encoder
+  std::int64_t llm_span_tokens = 0;                // and at the LLM
+  std::vector<std::int32_t> spans_of_sample = {};  // as plan::Module's; the rest is of most
 };
 EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module);
+
+// Images or clips of the sample that has most, from valid counts; nothing, with a diagnostic, else.
+std::optional<std::int64_t> MostSpans(Resolution& resolution, const SpanCounts& counts,
+                                      const std::string& path);
+// Draws, or repeats, what each sample of the global batch has, where samples differ. Needs
+// global_batch.
+void DealSpans(Resolution& resolution, const ModuleSpec& module, EncoderTokens& tokens);
+// Words for a module's counts: what the file says of kind `vit` under images_per_sample.
+const SpanCounts& CountsOf(const ModuleSpec& module);
+const char* CountsKey(const ModuleSpec& module);
+
+// What a report has to say about data parallel copies of encoders that have nothing to encode.
+std::vector<std::string> LaneAssumptions(const plan::Job& job);
 
 // The profile with the values that the scenario's `parameters` replace.
 profiles::Profile WithParameters(Resolution& resolution, const profiles::Profile& profile);
@@ -92,9 +108,10 @@ void ResolveKernels(Resolution& resolution, const profiles::Profile& profile, pl
 // Layers per stage, in spec and job, where a module asks for the split to be searched.
 void SplitLayers(Resolution& resolution, const profiles::Profile& profile, plan::Job& job);
 
-// Checks what concerns all encoders' tokens together.
-void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,
-                 const std::vector<EncoderTokens>& tokens);
+// Deals out what samples have where they differ, and checks what concerns all encoders' tokens
+// together.
+void CheckTokens(Resolution& resolution, const ModuleSpec& decoder,
+                 std::vector<EncoderTokens>& tokens);
 
 // Checks how a real run trains, and fills clip_norm.
 void ResolveTraining(Resolution& resolution);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -28,7 +29,7 @@ constexpr TokenKeys kAudioKeys = {"tokens_per_clip", "clips_per_sample", "audio_
 
 struct TokenValues {
   std::optional<std::int64_t> per_span;
-  std::optional<std::int64_t> spans;
+  const SpanCounts& counts;
   std::optional<double> fraction;
 };
 TokenValues ValuesOf(const ModuleSpec& module) {
@@ -73,9 +74,9 @@ std::int64_t Cuts(std::int64_t tp, std::int64_t cp, bool sequence_parallel) {
   return (cp > 1 ? 2 * cp : 1) * (sequence_parallel ? tp : 1);
 }
 
-// An encoder's images or clips against the layout that cuts and deals them out.
+// An encoder's images or clips against the layout that cuts them.
 void CheckSpans(Resolution& resolution, const ModuleSpec& module, const ModuleSpec& decoder,
-                plan::Placement placement, const EncoderTokens& tokens) {
+                const EncoderTokens& tokens) {
   const LayoutSpec& layout = module.inherits_layout ? decoder.layout : module.layout;
   // A homogeneous encoder is not cut over cp: every cp rank runs it on all its images.
   const std::int64_t cp = module.inherits_layout ? 1 : layout.cp;
@@ -87,20 +88,33 @@ void CheckSpans(Resolution& resolution, const ModuleSpec& module, const ModuleSp
                                     tokens.span_tokens, cuts, layout.tp, cp),
                         "use `sequence_parallel: false`, or smaller degrees");
   }
-  const bool is_laid_out = resolution.is_sound(ModulePath(module, "layout"));
-  if (module.inherits_layout || !is_laid_out || tokens.spans_per_sample == 0) return;
-  const WorkloadSpec& workload = resolution.spec.workload;
-  const bool is_colocated = placement == plan::Placement::kColocated;
-  const std::int64_t samples = is_colocated
-                                   ? workload.global_batch.value_or(1)
-                                   : workload.microbatch_size * decoder.layout.dp.value_or(1);
-  const std::int64_t spans = samples * tokens.spans_per_sample;
-  const std::int64_t lanes = layout.dp.value_or(1);
-  if (spans >= lanes) return;
-  resolution.Complain(ModulePath(module, "layout.dp"),
-                      fmt::format("{} is more than the {} images or clips of {}", lanes, spans,
-                                  is_colocated ? "a step" : "a round of microbatches"),
-                      "use a smaller dp, or a larger batch");
+}
+
+// Room in the sequence for the tokens of all encoders, in the sample that has most of them.
+void CheckRoom(Resolution& resolution, const std::vector<EncoderTokens>& tokens) {
+  const std::int64_t sequence = resolution.spec.workload.sequence_length;
+  std::int64_t alike = 0;
+  std::size_t samples = 0;
+  for (const EncoderTokens& encoder : tokens) {
+    if (encoder.spans_of_sample.empty()) alike += encoder.llm_tokens_per_sample;
+    samples = std::max(samples, encoder.spans_of_sample.size());
+  }
+  std::int64_t most = alike;
+  std::size_t worst = 0;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    std::int64_t sum = alike;
+    for (const EncoderTokens& encoder : tokens) {
+      if (!encoder.spans_of_sample.empty())
+        sum += encoder.spans_of_sample[sample] * encoder.llm_span_tokens;
+    }
+    if (sum > most) worst = sample;
+    most = std::max(most, sum);
+  }
+  if (most <= sequence) return;
+  resolution.Complain(
+      "workload.sequence_length",
+      fmt::format("{} tokens have no room for the {} tokens of encoders{}", sequence, most,
+                  samples > 0 ? fmt::format(" in sample {} of the batch", worst) : ""));
 }
 
 // Bounds of a step as a whole.
@@ -128,9 +142,10 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
     resolution.Complain(ModulePath(module), fmt::format("{} is missing", keys.per_span));
     return {};
   }
-  if (values.spans.has_value() == values.fraction.has_value()) {
+  const bool has_counts = values.counts.is_given();
+  if (has_counts == values.fraction.has_value()) {
     resolution.Complain(ModulePath(module),
-                        fmt::format("{} of {} and {} is needed", values.spans ? "only one" : "one",
+                        fmt::format("{} of {} and {} is needed", has_counts ? "only one" : "one",
                                     keys.spans, keys.fraction));
     return {};
   }
@@ -141,12 +156,16 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
                                     *values.per_span, merged));
     return {};
   }
-  const std::int64_t spans = values.spans
-                                 ? *values.spans
-                                 : SpansOfFraction(resolution, ModulePath(module, keys.fraction),
-                                                   *values.fraction, *values.per_span / merged);
-  const std::int64_t tokens = spans * *values.per_span;
-  return {tokens, tokens / merged, *values.per_span, spans};
+  const std::optional<std::int64_t> spans =
+      has_counts ? MostSpans(resolution, values.counts, ModulePath(module, keys.spans))
+                 : SpansOfFraction(resolution, ModulePath(module, keys.fraction), *values.fraction,
+                                   *values.per_span / merged);
+  if (!spans) return {};
+  const std::int64_t tokens = *spans * *values.per_span;
+  return {.tokens_per_sample = tokens,
+          .llm_tokens_per_sample = tokens / merged,
+          .span_tokens = *values.per_span,
+          .llm_span_tokens = *values.per_span / merged};
 }
 
 void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
@@ -189,8 +208,8 @@ void ResolveWorkload(Resolution& resolution, const ModuleSpec& decoder) {
   CheckStepSize(resolution);
 }
 
-void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placement placement,
-                 const std::vector<EncoderTokens>& tokens) {
+void CheckTokens(Resolution& resolution, const ModuleSpec& decoder,
+                 std::vector<EncoderTokens>& tokens) {
   const std::int64_t sequence = resolution.spec.workload.sequence_length;
   const LayoutSpec& llm = decoder.layout;
   const std::int64_t cuts = Cuts(llm.tp, llm.cp, decoder.settings.sequence_parallel);
@@ -199,18 +218,13 @@ void CheckTokens(Resolution& resolution, const ModuleSpec& decoder, plan::Placem
                         fmt::format("{} is no multiple of {}: cp {} and tp {} of {} cut it",
                                     sequence, cuts, llm.cp, llm.tp, decoder.name));
   }
-  std::int64_t llm_tokens = 0;
   const std::vector<ModuleSpec>& modules = resolution.spec.modules;
   for (std::size_t index = 0; index < modules.size(); ++index) {
     if (&modules[index] == &decoder) continue;
-    llm_tokens += tokens[index].llm_tokens_per_sample;
-    CheckSpans(resolution, modules[index], decoder, placement, tokens[index]);
+    CheckSpans(resolution, modules[index], decoder, tokens[index]);
+    if (resolution.spec.workload.global_batch) DealSpans(resolution, modules[index], tokens[index]);
   }
-  if (llm_tokens > sequence) {
-    resolution.Complain(
-        "workload.sequence_length",
-        fmt::format("{} tokens have no room for the {} tokens of encoders", sequence, llm_tokens));
-  }
+  CheckRoom(resolution, tokens);
 }
 
 }  // namespace isthmus::scenarios::internal

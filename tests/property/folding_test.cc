@@ -103,8 +103,10 @@ TEST(Folding, IsExactAndWorthwhileOnRandomJobs) {
   for (int seed = 0; seed < kNumJobs; ++seed) {
     base::RandomStream random(static_cast<std::uint64_t>(seed), "cluster");
     const int min_ranks = seed % 2 == 0 ? 2 : 32;
-    const plan::Job job = tests::RandomJob(static_cast<std::uint64_t>(seed),
-                                           {.min_ranks = min_ranks, .max_ranks = kMaxRanks});
+    const bool uneven_samples = seed % 7 == 6;
+    const plan::Job job = tests::RandomJob(
+        static_cast<std::uint64_t>(seed),
+        {.min_ranks = min_ranks, .max_ranks = kMaxRanks, .uneven_samples = uneven_samples});
     SCOPED_TRACE(tests::Summary(job));
     const plan::Program program = plan::Build(job);
     topology::ClusterSpec spec = HalfFilledNodes(random);
@@ -132,7 +134,7 @@ TEST(Folding, IsExactAndWorthwhileOnRandomJobs) {
       ++slow;
       continue;
     }
-    if (program.num_ranks < 32 || HasPerRankData(program)) continue;
+    if (program.num_ranks < 32 || uneven_samples || HasPerRankData(program)) continue;
     ++many_ranks;
     if (folded.lowered.classes.size() * 2 < static_cast<std::size_t>(program.num_ranks)) ++halved;
   }

@@ -89,11 +89,11 @@ class Draw {
     module.model.input_width = Of({0, 48});
     if (module.model.kind == plan::ModuleKind::kVit) {
       module.tokens_per_image = Of({16, 32});
-      module.images_per_sample = Of({1, 2});
+      module.images_per_sample.fixed = Of({1, 2});
       module.model.pixel_shuffle = Of({1, 1, 2});
     } else {
       module.tokens_per_clip = Of({16, 32});
-      module.clips_per_sample = 1;
+      module.clips_per_sample.fixed = 1;
     }
     AddSettings(module.settings);
     module.settings.offload_parameters = random_.Chance(0.2);

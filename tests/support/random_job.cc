@@ -144,7 +144,7 @@ class Generator {
     job_.workload.global_batch = job_.workload.microbatch_size * llm.dp * Between(1, 6);
   }
 
-  /// The most dp an encoder may have: a lane for every image or clip.
+  /// The most dp of an encoder whose lanes all have an image or clip.
   std::int64_t MostDp(const Module& encoder, const Layout& llm) const {
     const std::int64_t samples = job_.placement == Placement::kColocated
                                      ? job_.workload.global_batch
@@ -179,7 +179,7 @@ class Generator {
     for (std::size_t encoder = 0; encoder < encoders_.size(); ++encoder) {
       Module& module = encoders_[encoder];
       if (job_.placement == Placement::kHomogeneous) continue;
-      // More lanes than images are for scenarios to refuse; a bigger batch makes room for them.
+      // Not more lanes than images, where all have as many: a bigger batch makes room for them.
       while (LayoutsOf(ranks[encoder], 2, 1, MostDp(module, *llm_.layout)).empty() && !apart) {
         job_.workload.global_batch += job_.workload.microbatch_size * llm_.layout->dp;
       }

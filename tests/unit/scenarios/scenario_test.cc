@@ -1,8 +1,10 @@
 #include "scenarios/scenario.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -231,6 +233,73 @@ TEST(ScenarioTest, PixelShuffleDividesTokensAtTheLlm) {
   EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 1728);
   EXPECT_EQ(scenario.job.modules[0].llm_tokens_per_sample, 432);
   EXPECT_EQ(scenario.job.modules[0].span_tokens, 576);
+}
+
+TEST(ScenarioTest, AListOfImagesIsRepeatedOverTheBatch) {
+  const Scenario scenario =
+      LoadShipped("quickstart", {"modules.vision.images_per_sample=[1, 0, 2]"});
+  const plan::Module& vision = scenario.job.modules[0];
+  ASSERT_EQ(static_cast<std::int64_t>(vision.spans_of_sample.size()),
+            scenario.job.workload.global_batch);
+  EXPECT_THAT(std::vector(vision.spans_of_sample.begin(), vision.spans_of_sample.begin() + 5),
+              ::testing::ElementsAre(1, 0, 2, 1, 0));
+  EXPECT_EQ(vision.tokens_per_sample, 2 * 576);  // of the sample that has most
+  EXPECT_EQ(vision.span_tokens, 576);
+  const Scenario as_map =
+      LoadShipped("quickstart", {"modules.vision.images_per_sample={each: [1, 0, 2]}"});
+  EXPECT_EQ(as_map.hash, scenario.hash);
+  EXPECT_EQ(ParseScenario(ShowScenario(scenario), "shown.yaml").hash, scenario.hash);
+}
+
+TEST(ScenarioTest, EqualCountsAreAlikeHoweverTheyAreSaid) {
+  for (const char* counts : {"[2, 2]", "{uniform: [2, 2]}", "2"}) {
+    const Scenario scenario =
+        LoadShipped("quickstart", {fmt::format("modules.vision.images_per_sample={}", counts)});
+    EXPECT_TRUE(scenario.job.modules[0].spans_of_sample.empty()) << counts;
+    EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 1152) << counts;
+  }
+}
+
+TEST(ScenarioTest, DrawnCountsAreAFunctionOfTheSeedAlone) {
+  const auto counts = [](const std::string& more, const std::string& seed = "1") {
+    return LoadShipped("quickstart",
+                       {"modules.vision.images_per_sample={uniform: [1, 3]" + more + "}",
+                        "workload.global_batch=800", "seed=" + seed})
+        .job.modules[0]
+        .spans_of_sample;
+  };
+  EXPECT_EQ(counts(""), counts(""));
+  EXPECT_NE(counts(""), counts("", "2"));
+  EXPECT_EQ(counts(", seed: 7"), counts(", seed: 7", "2"));
+  const std::vector<std::int32_t> drawn = counts(", text_only_fraction: 0.25");
+  ASSERT_EQ(drawn.size(), 800U);
+  // 800 draws of a quarter: 200, standard deviation 12; of the others a third has two.
+  EXPECT_NEAR(static_cast<double>(std::count(drawn.begin(), drawn.end(), 0)), 200, 60);
+  EXPECT_NEAR(static_cast<double>(std::count(drawn.begin(), drawn.end(), 2)), 200, 60);
+}
+
+// Text-only samples are so for all encoders.
+TEST(ScenarioTest, TextOnlySamplesOfSeveralModulesAreTheSame) {
+  const Scenario scenario =
+      LoadShipped("examples/vision-audio-12gpu",
+                  {"modules.vision.images_per_sample={uniform: [1, 2], text_only_fraction: 0.5}",
+                   "modules.audio.clips_per_sample={uniform: [1, 1], text_only_fraction: 0.5}"});
+  const std::vector<std::int32_t>& images = scenario.job.modules[0].spans_of_sample;
+  const std::vector<std::int32_t>& clips = scenario.job.modules[1].spans_of_sample;
+  ASSERT_EQ(images.size(), clips.size());
+  ASSERT_FALSE(images.empty());
+  for (std::size_t sample = 0; sample < images.size(); ++sample) {
+    EXPECT_EQ(images[sample] == 0, clips[sample] == 0) << sample;
+  }
+}
+
+// One sample of two images a microbatch, eight copies of the encoder.
+TEST(ScenarioTest, EncodersWithMoreCopiesThanImagesAreAllowedAndTold) {
+  const Scenario scenario =
+      LoadShipped("examples/llava-16gpu-noncolocated", {"workload.microbatch_size=1"});
+  EXPECT_THAT(scenario.assumptions,
+              ::testing::Contains("module vision: a round of microbatches has at most 2 images or "
+                                  "clips for 8 data parallel copies: some of them have none"));
 }
 
 TEST(ScenarioTest, EveryEncoderFeedsTheDecoderUnlessToldOtherwise) {

@@ -30,8 +30,8 @@ class StageWalk {
       break;
     }
     for (int chunk = 0; chunk < stage_.num_chunks; ++chunk) {
-      const auto at = static_cast<std::size_t>(chunk * stage_.num_stages + stage);
-      plans_.push_back(&placed.stages.front()[at]);
+      const int virtual_stage = chunk * stage_.num_stages + stage;
+      plans_.push_back(&placed.stages.front()[static_cast<std::size_t>(virtual_stage)]);
     }
     AddWhatStays(grid);
     for (const plan::StagePlan* plan : plans_) chunks_.push_back(SizesOf(shape_, *plan));

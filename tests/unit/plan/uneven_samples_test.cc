@@ -21,7 +21,7 @@ using tests::OpAt;
 using tests::ProblemsOf;
 
 /// Of an image at the LLM: 96 tokens of width 768 in 16 bit.
-constexpr std::int64_t kImageBytes = 96 * 768 * 2;
+constexpr std::int64_t kImageBytes = std::int64_t{96} * 768 * 2;
 
 /// A job whose encoder has so many images in each sample.
 Job WithCounts(Job job, std::vector<std::int32_t> counts) {
@@ -112,15 +112,15 @@ TEST(UnevenSamples, LanesCutTheSpansOfTheirShard) {
   EXPECT_TRUE(program.MicrobatchTokens(0, 1, 0).empty());
 }
 
-// One lane for two shards: it has the images of both.
+// One lane for two shards: it has the images of both, three and four.
 TEST(UnevenSamples, LanesOfSeveralShardsHaveThemWhole) {
   const Program program = Build(WithCounts(
       JobOf(Placement::kColocated, {EncoderOf("vision", {.tp = 2}), LlmOf({.dp = 2})}, 2),
       {1, 2, 0, 4}));
   EXPECT_EQ(ProblemsOf(program), "");
   EXPECT_EQ(program.boundaries[0].boundary_case, BoundaryCase::kFanOut);
-  EXPECT_EQ(program.boundaries[0].ranks[0].held_forward, (Interval{0, 7 * 96}));
-  EXPECT_EQ(program.boundaries[0].ranks[1].needed_forward, (Interval{3 * 96, 7 * 96}));
+  EXPECT_EQ(program.boundaries[0].ranks[0].held_forward, (Interval{0, 672}));
+  EXPECT_EQ(program.boundaries[0].ranks[1].needed_forward, (Interval{288, 672}));
 }
 
 // Encoder DP2 on ranks 0 and 1, LLM DP2 on 2 and 3, three microbatches of a sample each: the second

@@ -13,8 +13,6 @@
 namespace isthmus::backend {
 namespace {
 
-using internal::Word;
-
 base::RandomStream StreamOf(const TaskOptions& options, std::int64_t index) {
   return {options.seed, fmt::format("data.sample.{}", index)};
 }

@@ -97,7 +97,7 @@ void BoundaryTransform::Run(Way way, const plan::Op& op, const std::vector<HeldV
     case plan::CollectiveKind::kAllToAllV:
       return AllToAllV(way, step, mine, group, result);
     case plan::CollectiveKind::kBroadcast:
-      return Broadcast(step, std::move(mine), group, result);
+      return Broadcast(step, mine, group, result);
     case plan::CollectiveKind::kAllReduce:
       result.tensor = mine.rows;
       result.tokens = mine.tokens;
@@ -197,7 +197,7 @@ plan::Interval BoundaryTransform::HeldByRoot(Way way, std::int32_t microbatch,
   return held;
 }
 
-void BoundaryTransform::Broadcast(const plan::BoundaryStep& step, BoundaryRows mine,
+void BoundaryTransform::Broadcast(const plan::BoundaryStep& step, const BoundaryRows& mine,
                                   Communicator& group, HeldValue& result) const {
   const bool is_root = group.index() == 0;
   // A stage 0 whose backward never ran has no gradient: zeros.

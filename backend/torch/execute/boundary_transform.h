@@ -58,7 +58,7 @@ class BoundaryTransform {
                  HeldValue& result) const;
   void AllToAllV(Way way, const plan::BoundaryStep& step, const BoundaryRows& mine,
                  Communicator& group, HeldValue& result) const;
-  void Broadcast(const plan::BoundaryStep& step, BoundaryRows mine, Communicator& group,
+  void Broadcast(const plan::BoundaryStep& step, const BoundaryRows& mine, Communicator& group,
                  HeldValue& result) const;
 
   const plan::Boundary& boundary_;

@@ -26,6 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIO = ROOT / "tests" / "data" / "captions_vlm.yaml"
 ROWS = ROOT / "tests" / "data" / "convergence_layouts.csv"
 MOST = 0.01  # from the homogeneous run, in any step
+CONVERGED = 0.5  # of the first loss, at most, in the mean of the last steps
+BESIDE = 0.1  # of FP32's mean of the last steps
 DIGITS = 7  # of a loss behind the point: what FP32 has
 BATCH = 8  # samples a step, as the scenario has it
 
@@ -39,7 +41,8 @@ def train(options, name, values):
     if result.returncode != 0:
         sys.exit(f"{name}: {' '.join(words)}\n{result.stderr}")
     answer = json.loads(result.stdout)
-    losses = [round(step["loss"], DIGITS) for step in answer["steps"]]
+    losses = [math.nan if step["loss"] is None else round(step["loss"], DIGITS)
+              for step in answer["steps"]]
     skipped = f", {answer['num_skipped']} steps skipped" if answer["num_skipped"] else ""
     print(f"{name:<14} {losses[0]:.4f} to {losses[-1]:.4f}{skipped}", file=sys.stderr, flush=True)
     return losses
@@ -104,11 +107,13 @@ def precisions(options):
             "workload.microbatch_size": 2})
     line_plot.write(options.output / "precisions.svg", losses, logarithmic=False,
                     title="Loss of the captions task, colocated: encoder dp 4, LLM tp 2 dp 2")
+    last = {}
     for name, values in losses.items():
         tail = values[-20:]
-        print(f"{name}: {values[0]:.4f} at step 1, {sum(tail) / len(tail):.4f} over the last "
-              f"{len(tail)} steps")
-    return losses, all(math.isfinite(values[-1]) for values in losses.values())
+        last[name] = sum(tail) / len(tail)
+        print(f"{name}: {values[0]:.4f} at step 1, {last[name]:.4f} over the last {len(tail)} steps")
+    return losses, all(mean < CONVERGED * losses[name][0] and abs(mean - last["fp32"]) < BESIDE
+                       for name, mean in last.items())
 
 
 def write_table(path, rows):

@@ -56,6 +56,12 @@ export OMP_NUM_THREADS=1
 isthmus=$package/isthmus
 scenario=$package/scenarios/host/twin.yaml
 
+parts=(libraries device_tests parity_of_ranks_that_share parity_of_one_rank calibration prediction)
+if [ -n "$only" ] && [[ " ${parts[*]} " != *" $only "* ]]; then
+  echo "--only $only: no part; allowed: ${parts[*]}" >&2
+  exit 2
+fi
+
 failed=()
 part() {
   local name=$1 started=$SECONDS
@@ -130,8 +136,7 @@ if [ "$device" = gpu ]; then
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv |
     tee "$out/gpu.csv"
 fi
-for name in libraries device_tests parity_of_ranks_that_share parity_of_one_rank calibration \
-            prediction; do
+for name in "${parts[@]}"; do
   part "$name"
 done
 echo

@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
 
 namespace isthmus::backend {
 
@@ -21,13 +21,9 @@ std::string GpuIdentity(const std::string& host, const std::string& uuid) {
   return host + " " + uuid;
 }
 
-std::optional<std::pair<int, int>> FirstToShare(const std::vector<std::string>& gpus) {
-  std::map<std::string, int> first;
-  for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
-    const auto [found, is_new] = first.emplace(gpus[rank], static_cast<int>(rank));
-    if (!is_new) return std::pair{found->second, static_cast<int>(rank)};
-  }
-  return std::nullopt;
+bool AnyIsShared(std::vector<std::string> gpus) {
+  std::ranges::sort(gpus);
+  return std::ranges::adjacent_find(gpus) != gpus.end();
 }
 
 }  // namespace isthmus::backend

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// Which ranks of a job compute on one GPU. All ranks must come to the same answer, since it
@@ -15,8 +13,7 @@ std::string HostIdentity();
 /// A GPU among those of all machines, from the number that its driver gives it.
 std::string GpuIdentity(const std::string& host, const std::string& uuid);
 
-/// The first rank that has the GPU of one before it, with that one: {earlier, later}. `gpus` are
-/// identities by rank. Nothing: each rank has a GPU of its own.
-std::optional<std::pair<int, int>> FirstToShare(const std::vector<std::string>& gpus);
+/// Whether two ranks have one GPU. `gpus` are identities by rank.
+bool AnyIsShared(std::vector<std::string> gpus);
 
 }  // namespace isthmus::backend

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "plan/model/sample_spans.h"
+#include "scenarios/internal/fields.h"
 #include "scenarios/internal/resolve.h"
 
 // How many images or clips each sample has.
@@ -67,6 +68,10 @@ std::optional<std::int64_t> MostSpans(Resolution& resolution, const SpanCounts& 
                         "write zeros into `each`");
     return std::nullopt;
   }
+  if (counts.seed) {
+    resolution.Complain(path + ".seed", "is for counts that are drawn", "leave it out");
+    return std::nullopt;
+  }
   return *std::max_element(counts.each.begin(), counts.each.end());
 }
 
@@ -75,6 +80,11 @@ void DealSpans(Resolution& resolution, const ModuleSpec& module, EncoderTokens& 
   if (!counts.varies() || tokens.span_tokens == 0) return;
   const std::string path = ModulePath(module, CountsKey(module));
   const std::int64_t batch = *resolution.spec.workload.global_batch;
+  if (batch > kSamples.max) {
+    resolution.Complain(path, fmt::format("{} samples are too many to differ", batch),
+                        fmt::format("allowed: global_batch up to {}", kSamples.max));
+    return;
+  }
   if (static_cast<std::int64_t>(counts.each.size()) > batch) {
     resolution.Complain(
         path, fmt::format("{} samples, the global batch has {}", counts.each.size(), batch));

@@ -134,8 +134,9 @@ LineTable::LineTable(const profiles::Profile& profile, const std::string& prefix
 
 double LineTable::At(double x) const {
   if (x <= xs_.front()) return values_.front();
-  if (x >= xs_.back()) return values_.back() * x / xs_.back();
-  const auto above = static_cast<std::size_t>(std::ranges::upper_bound(xs_, x) - xs_.begin());
+  if (xs_.size() == 1) return values_.front() * x / xs_.front();
+  const auto found = static_cast<std::size_t>(std::ranges::upper_bound(xs_, x) - xs_.begin());
+  const std::size_t above = std::min(found, xs_.size() - 1);
   const double weight = (x - xs_[above - 1]) / (xs_[above] - xs_[above - 1]);
   return values_[above - 1] + weight * (values_[above] - values_[above - 1]);
 }

@@ -38,7 +38,8 @@ std::string KeyOfPoint(const std::string& prefix, const std::vector<std::string>
                        const std::vector<std::int64_t>& point);
 
 /// Values by one coordinate, in straight lines between points: times by size. Below the first point
-/// its value, beyond the last in proportion to the coordinate.
+/// its value, beyond the last the line through the last two goes on: what a message costs whatever
+/// its size does not grow with it. A single point: in proportion to the coordinate.
 class LineTable {
  public:
   /// As LogTable, of one axis.

@@ -197,7 +197,8 @@ TEST(MessagesOnOneStream, SmallJobsComeToTheirEnd) {
 
 TEST(MessagesOnOneStream, RandomJobsComeToTheirEnd) {
   for (std::uint64_t seed = 7'000; seed < 7'600; ++seed) {
-    const Job job = tests::RandomJob(seed, {.max_ranks = 16, .max_steps = 1});
+    const Job job =
+        tests::RandomJob(seed, {.max_ranks = 16, .max_steps = 1, .uneven_samples = seed % 3 == 0});
     const Program program = Build(job);
     ASSERT_EQ(GpuStreams(program).Run(), "") << tests::Summary(job);
   }

@@ -1,7 +1,10 @@
 #include "backend/torch/checkpoint/checkpoint.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <map>
 #include <system_error>
 
@@ -42,11 +45,16 @@ void Rename(const fs::path& from, const fs::path& to) {
   if (error) throw base::IoError("rename", from.string(), error.value());
 }
 
-/// Puts the whole new folder in the place of an older one, which has its name again if that fails.
+/// Puts the whole new folder in the place of an older one: at once, so that there is one whoever is
+/// killed meanwhile, or where the file system can't exchange names, one after the other.
 void Replace(const fs::path& partial, const fs::path& folder) {
   if (!fs::exists(folder)) return Rename(partial, folder);
-  const fs::path older = Beside(folder, ".older");
   std::error_code ignored;
+  if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(partial, ignored);
+    return;
+  }
+  const fs::path older = Beside(folder, ".older");
   fs::remove_all(older, ignored);
   Rename(folder, older);
   try {
@@ -182,7 +190,6 @@ std::uint64_t HashOfModel(const plan::Program& program) {
                                     module.tokens_per_sample, module.llm_tokens_per_sample}) {
       hash.Add(size);
     }
-    for (const std::int32_t spans : module.spans_of_sample) hash.Add(spans);
     hash.Add(t.gated_mlp).Add(t.rotary).Add(t.tied_embeddings).Add(t.qk_norm);
     const plan::Projector projector = module.projector.value_or(plan::Projector{.num_layers = 0});
     hash.Add(projector.num_layers).Add(projector.hidden);

@@ -105,8 +105,8 @@ class Communicator {
   /// pair and direction. One Pending a message, in their order.
   std::vector<Pending> Exchange(const std::vector<Message>& messages);
 
-  /// Ends what is under way, so that nobody waits for partners that don't come. Nothing can be
-  /// posted afterwards.
+  /// NCCL: ends what is under way, so that nobody waits for partners that don't come; nothing can
+  /// be posted afterwards. Gloo knows no such thing: its waits end by their time-out.
   void Abort();
 
   /// Where calls are recorded from now on, and under which op; null: nowhere.

@@ -70,7 +70,7 @@ class Communicators {
   /// the host, whatever the device of the run. Not recorded.
   Communicator& control() { return *control_; }
 
-  /// Ends what is under way on all of them.
+  /// Communicator::Abort() on all of them.
   void Abort();
 
   void RecordCalls(std::vector<CommCall>* log);

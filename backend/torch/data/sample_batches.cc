@@ -6,6 +6,7 @@
 #include "backend/torch/dtype.h"
 
 namespace isthmus::backend {
+
 BlockData SampleBatches::Get(const BatchRequest& request) {
   const bool decoder = program_.modules[request.module].module.kind == plan::ModuleKind::kDecoder;
   return decoder ? ForDecoder(request) : ForEncoder(request);

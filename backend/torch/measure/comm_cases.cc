@@ -68,7 +68,7 @@ double SharingOf(int num_ranks) {
 std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
   constexpr std::int64_t kKiB = 1024;
   std::vector<std::int64_t> sizes = {64, 16 * kKiB, 128 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
-  if (quick) sizes = {64, 16 * kKiB, 1'024 * kKiB};
+  if (quick) sizes = {64, 16 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
   const std::size_t num_fitted = sizes.size();
   sizes.insert(sizes.end(), {32 * kKiB, 512 * kKiB});
   std::vector<CommCase> cases;

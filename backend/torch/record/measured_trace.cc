@@ -23,7 +23,6 @@ constexpr std::int64_t kFields = 5;        // of an event: op, inner, issue, sta
 constexpr std::int64_t kKernelFields = 5;  // of a kernel: op, name, stream, start, end
 constexpr std::int64_t kFacts = 7;  // of a rank: events, node, three of memory, kernels, name bytes
 
-// Differs between hosts, and between boots of one.
 std::int64_t HostNumber() {
   return static_cast<std::int64_t>(base::HashBuilder().Add(HostIdentity()).digest());
 }

@@ -87,7 +87,7 @@ bool EachHasItsOwnGpu(c10d::Store& store, base::Rank rank, int num_ranks, const 
     throw base::IoError(fmt::format("rank {}: rank {} did not say which GPU it has: {}",
                                     rank.value(), gpus.size(), error.what()));
   }
-  return !FirstToShare(gpus);
+  return !AnyIsShared(std::move(gpus));
 }
 
 Positions::Positions(const plan::Program& program, base::Rank rank,

@@ -171,7 +171,7 @@ TEST(GlooFactoryTest, AnInterfaceThatIsNotThereIsAnError) {
   EXPECT_ANY_THROW(SumOfTwoRanks(Reach::kOneHost));
 }
 
-TEST(GlooFactoryTest, NeedsNoNameOnOneHost) { EXPECT_EQ(SumOfTwoRanks(Reach::kOneHost), 3.0); }
+TEST(GlooFactoryTest, RanksOfOneHostMeet) { EXPECT_EQ(SumOfTwoRanks(Reach::kOneHost), 3.0); }
 
 }  // namespace
 }  // namespace isthmus::backend

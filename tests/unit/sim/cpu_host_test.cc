@@ -55,13 +55,16 @@ TEST(LogTable, RefusesAGridWithAGap) {
   EXPECT_THROW(LogTable(profile, "u", {"m", "n"}, "1"), base::Error);
 }
 
-TEST(LineTable, IsConstantBelowAndProportionalBeyondItsPoints) {
+TEST(LineTable, IsConstantBelowItsPointsAndGoesOnBeyondThem) {
   const LineTable table(With({{"t.b10", 1, "s"}, {"t.b30", 3, "s"}, {"t.b40", 8, "s"}}), "t", "b",
                         "s");
   EXPECT_DOUBLE_EQ(table.At(1), 1);
   EXPECT_DOUBLE_EQ(table.At(20), 2);
   EXPECT_DOUBLE_EQ(table.At(35), 5.5);
-  EXPECT_DOUBLE_EQ(table.At(80), 16);
+  EXPECT_DOUBLE_EQ(table.At(80), 28);  // 8, and 40 at half a second each
+  const LineTable point(With({{"t.b10", 1, "s"}}), "t", "b", "s");
+  EXPECT_DOUBLE_EQ(point.At(5), 1);
+  EXPECT_DOUBLE_EQ(point.At(80), 8);
 }
 
 TEST(MeasuredKernelModel, PricesKernelsByTheirTables) {

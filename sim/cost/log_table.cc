@@ -72,8 +72,8 @@ LogTable::LogTable(const profiles::Profile& profile, const std::string& prefix,
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     for (const auto& [point, value] : points) coordinates_[axis].push_back(point[axis]);
     std::ranges::sort(coordinates_[axis]);
-    const auto rest = std::ranges::unique(coordinates_[axis]);
-    coordinates_[axis].erase(rest.begin(), rest.end());
+    std::vector<double>& values = coordinates_[axis];
+    values.erase(std::unique(values.begin(), values.end()), values.end());
     num_points *= coordinates_[axis].size();
   }
   if (num_points != points.size()) {

@@ -35,6 +35,7 @@ class NotingBackend final : public c10d::Backend {
  public:
   NotingBackend(bool coalesces, std::vector<std::string>& notes)
       : Backend(0, 3), coalesces_(coalesces), notes_(notes) {}
+  // NOLINTNEXTLINE(readability-const-return-type): c10d's.
   const std::string getBackendName() const override { return "noting"; }
   bool supportsCoalescing() const override { return coalesces_; }
   void startCoalescing() override { notes_.emplace_back("start"); }

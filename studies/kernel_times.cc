@@ -15,28 +15,6 @@
 namespace isthmus::studies {
 namespace {
 
-const char* NameOf(plan::MemoryClass memory_class) {
-  switch (memory_class) {
-    case plan::MemoryClass::kElementwise:
-      return "elementwise";
-    case plan::MemoryClass::kNorm:
-      return "norm";
-    case plan::MemoryClass::kNormBackward:
-      return "norm_backward";
-    case plan::MemoryClass::kHeadNorm:
-      return "head_norm";
-    case plan::MemoryClass::kHeadNormBackward:
-      return "head_norm_backward";
-    case plan::MemoryClass::kCast:
-      return "cast";
-    case plan::MemoryClass::kCrossEntropy:
-      return "cross_entropy";
-    case plan::MemoryClass::kOptimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
 struct Naming {
   std::string shape;
   std::string residual;
@@ -60,7 +38,7 @@ Naming NamesOf(const plan::Attention& attention) {
 }
 
 Naming NamesOf(const plan::MemoryBound& memory) {
-  const char* name = NameOf(memory.memory_class);
+  const char* name = plan::ToText(memory.memory_class);
   constexpr double kMebibyte = 1024.0 * 1024.0;
   return {fmt::format("{} {:.1f} MiB", name, static_cast<double>(memory.bytes.value()) / kMebibyte),
           fmt::format("memory.{}.efficiency", name)};

@@ -50,6 +50,28 @@ base::Flops FlopsOf(const Attention& attention) {
   return base::Flops(attention.backward ? 2.5 * forward : forward);
 }
 
+const char* ToText(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::kElementwise:
+      return "elementwise";
+    case MemoryClass::kNorm:
+      return "norm";
+    case MemoryClass::kNormBackward:
+      return "norm_backward";
+    case MemoryClass::kCast:
+      return "cast";
+    case MemoryClass::kCrossEntropy:
+      return "cross_entropy";
+    case MemoryClass::kOptimizer:
+      return "optimizer";
+    case MemoryClass::kHeadNorm:
+      return "head_norm";
+    case MemoryClass::kHeadNormBackward:
+      return "head_norm_backward";
+  }
+  ISTHMUS_CHECK(false, "no such memory class: {}", static_cast<int>(memory_class));
+}
+
 const char* ToText(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::kCudnn:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,10 @@ enum class MemoryClass : std::uint8_t {
   kHeadNorm,  // over the width of a head: QK-norm
   kHeadNormBackward
 };
+inline constexpr std::size_t kNumMemoryClasses =
+    static_cast<std::size_t>(MemoryClass::kHeadNormBackward) + 1;
+/// "elementwise", "norm_backward", …: the spelling of profiles and measurements.
+const char* ToText(MemoryClass memory_class);
 
 /// `launches` kernels that move `bytes` in all (reads plus writes).
 struct MemoryBound {

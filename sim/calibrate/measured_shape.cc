@@ -52,11 +52,10 @@ plan::DType TypeOf(std::string_view word) {
 }
 
 MemoryClass ClassOf(std::string_view word) {
-  if (word == "norm") return MemoryClass::kNorm;
-  if (word == "norm_backward") return MemoryClass::kNormBackward;
-  if (word == "cast") return MemoryClass::kCast;
-  if (word == "cross_entropy") return MemoryClass::kCrossEntropy;
-  if (word == "optimizer") return MemoryClass::kOptimizer;
+  for (std::size_t index = 0; index < plan::kNumMemoryClasses; ++index) {
+    const auto memory_class = static_cast<MemoryClass>(index);
+    if (word == plan::ToText(memory_class)) return memory_class;
+  }
   return MemoryClass::kElementwise;
 }
 

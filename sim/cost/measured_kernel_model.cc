@@ -14,24 +14,11 @@
 namespace isthmus::sim {
 namespace {
 
-const char* NameOf(plan::MemoryClass memory_class) {
-  switch (memory_class) {
-    case plan::MemoryClass::kElementwise:
-      return "elementwise";
-    case plan::MemoryClass::kNorm:
-    case plan::MemoryClass::kHeadNorm:
-      return "norm";
-    case plan::MemoryClass::kNormBackward:
-    case plan::MemoryClass::kHeadNormBackward:
-      return "norm_backward";
-    case plan::MemoryClass::kCast:
-      return "cast";
-    case plan::MemoryClass::kCrossEntropy:
-      return "cross_entropy";
-    case plan::MemoryClass::kOptimizer:
-      return "optimizer";
-  }
-  return "";
+// Norms over heads are measured as norms over a token.
+plan::MemoryClass MeasuredClass(plan::MemoryClass memory_class) {
+  if (memory_class == plan::MemoryClass::kHeadNorm) return plan::MemoryClass::kNorm;
+  if (memory_class == plan::MemoryClass::kHeadNormBackward) return plan::MemoryClass::kNormBackward;
+  return memory_class;
 }
 
 // The prefixes of all points under `prefix`.
@@ -55,7 +42,7 @@ std::string TableOf(const plan::Attention& attention) {
 }
 
 std::string TableOf(const plan::MemoryBound& kernel) {
-  return fmt::format("memory.{}", NameOf(kernel.memory_class));
+  return fmt::format("memory.{}", plan::ToText(MeasuredClass(kernel.memory_class)));
 }
 
 MeasuredKernelModel::MeasuredKernelModel(const profiles::Profile& profile)

@@ -8,22 +8,14 @@
 #include "base/error.h"
 
 namespace isthmus::sim {
-namespace {
-
-constexpr std::array<const char*, 8> kClassNames = {
-    "elementwise",   "norm",      "norm_backward", "cast",
-    "cross_entropy", "optimizer", "head_norm",     "head_norm_backward"};
-static_assert(static_cast<std::size_t>(plan::MemoryClass::kHeadNormBackward) + 1 ==
-              kClassNames.size());
-
-}  // namespace
 
 MemoryModel::MemoryModel(const profiles::Profile& profile)
     : latency_(profile.Time("memory.latency")),
       optimizer_latency_(profile.Time("step.optimizer_latency")) {
   const base::BytesPerSecond peak = profile.Bandwidth("device.memory_bandwidth");
-  for (std::size_t i = 0; i < kClassNames.size(); ++i) {
-    const std::string key = fmt::format("memory.{}.efficiency", kClassNames[i]);
+  for (std::size_t i = 0; i < rates_.size(); ++i) {
+    const std::string key =
+        fmt::format("memory.{}.efficiency", plan::ToText(static_cast<plan::MemoryClass>(i)));
     const double efficiency = profile.Number(key);
     if (!(efficiency > 0 && efficiency <= 1)) {
       throw base::Error(

@@ -28,7 +28,7 @@ class MemoryModel {
  private:
   base::Seconds latency_;
   base::Seconds optimizer_latency_;
-  std::array<base::BytesPerSecond, 8> rates_;  // by MemoryClass
+  std::array<base::BytesPerSecond, plan::kNumMemoryClasses> rates_;  // by MemoryClass
 };
 
 }  // namespace isthmus::sim

@@ -3,7 +3,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -30,8 +29,6 @@ using traces::MeasuredRow;
 constexpr int kFewestRanks = 4;
 constexpr int kMostRanks = 8;
 constexpr std::int64_t kMostBytes = 64 << 20;
-
-int NumCores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 int NumRanks(const CalibrateOptions& options) {
   if (options.device == "gpu") return kFewestRanks;  // on one GPU

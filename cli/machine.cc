@@ -2,11 +2,15 @@
 
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <thread>
 
 #include "base/error.h"
 
 namespace isthmus::cli {
+
+int NumCores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 base::Bytes MachineMemory() {
   struct sysinfo facts {};

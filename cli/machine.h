@@ -4,6 +4,9 @@
 
 namespace isthmus::cli {
 
+/// Cores that threads of this machine run on, at least 1.
+int NumCores();
+
 /// Main memory of this machine, swap not counted. Throws base::IoError.
 base::Bytes MachineMemory();
 

@@ -2,7 +2,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -27,7 +26,7 @@ constexpr int kAlwaysAllowed = 32;
 constexpr std::size_t kShownLines = 8;
 
 void CheckNumberOfRanks(const plan::Program& program) {
-  const int num_cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int num_cores = NumCores();
   const int allowed = std::max(kAlwaysAllowed, kRanksPerCore * num_cores);
   if (program.num_ranks <= allowed) return;
   throw base::Error(

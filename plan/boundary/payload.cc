@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include "plan/boundary/boundary.h"
 
@@ -11,8 +10,9 @@ template <typename TokensOf>
 base::Bytes Payload(const Boundary& boundary, std::int64_t num_microbatches,
                     base::Bytes element_bytes, TokensOf tokens_of) {
   // A colocated boundary moves the whole window at once.
-  std::int64_t times = boundary.colocated ? 1 : num_microbatches;
-  const std::int64_t tables = boundary.microbatches_differ() ? std::exchange(times, 1) : 1;
+  const bool counts_once = boundary.colocated || boundary.microbatches_differ();
+  const std::int64_t tables = boundary.microbatches_differ() ? num_microbatches : 1;
+  const std::int64_t times = counts_once ? 1 : num_microbatches;
   std::int64_t most = 0;
   for (std::size_t rank = 0; rank < boundary.ranks.size(); ++rank) {
     std::int64_t tokens = 0;

@@ -11,6 +11,16 @@ std::string Unknown(const char* thing, std::size_t index, std::size_t size) {
   return fmt::format("names {} {}, and there are {}", thing, index, size);
 }
 
+// A wait, or a kernel: something of an op that takes place for a time.
+template <typename Happening>
+Event AsEvent(const Happening& one) {
+  return {.rank_class = one.rank_class,
+          .op = one.op,
+          .issue_ps = one.start_ps,
+          .start_ps = one.start_ps,
+          .end_ps = one.end_ps};
+}
+
 }  // namespace
 
 Defect TraceIndex::DefectOfOp(const RoleRecord& role, const OpRecord& op) const {
@@ -122,20 +132,10 @@ Defect TraceIndex::DefectOf(const Trailer& trailer) const {
     }
   }
   for (const ImposedWait& wait : trailer.waits) {
-    const Event as_event{.rank_class = wait.rank_class,
-                         .op = wait.op,
-                         .issue_ps = wait.start_ps,
-                         .start_ps = wait.start_ps,
-                         .end_ps = wait.end_ps};
-    if (Defect defect = DefectOf(as_event)) return defect;
+    if (Defect defect = DefectOf(AsEvent(wait))) return defect;
   }
   for (const KernelRun& kernel : trailer.kernels) {
-    const Event as_event{.rank_class = kernel.rank_class,
-                         .op = kernel.op,
-                         .issue_ps = kernel.start_ps,
-                         .start_ps = kernel.start_ps,
-                         .end_ps = kernel.end_ps};
-    if (Defect defect = DefectOf(as_event)) return defect;
+    if (Defect defect = DefectOf(AsEvent(kernel))) return defect;
     if (kernel.name >= trailer.kernel_names.size()) {
       return Unknown("kernel name", kernel.name, trailer.kernel_names.size());
     }

@@ -101,7 +101,8 @@ class Executor {
   void ProduceScalar(const plan::Op& op, plan::WorldScalar kind, const at::Tensor& value);
   void ReadScalars(const plan::Op& op);
   double GradientScale() const;
-  /// What ended a step on the world: sums of tokens and loss, the largest of the others.
+  /// What ended a step on the world: sums of tokens and loss, the largest found_inf, and
+  /// the norm that ranks with trained parameters have.
   struct Totals {
     double tokens = 0.0;
     double loss = 0.0;

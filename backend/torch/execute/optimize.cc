@@ -78,12 +78,8 @@ Executor::Totals Executor::AgreeOnTotals() {
     totals.loss += all[rank][1].item<double>();
     totals.found_inf = std::max(totals.found_inf, all[rank][2].item<double>());
     const double squared_norm = all[rank][3].item<double>();
-    if (squared_norm == kNoNorm) continue;
-    // std::max would lose what isn't a number.
-    const bool is_larger = !(squared_norm <= totals.squared_norm.value_or(kNoNorm));
-    if (is_larger && !std::isnan(totals.squared_norm.value_or(0.0))) {
-      totals.squared_norm = squared_norm;
-    }
+    // A sum over ranks: equal on all that have it.
+    if (squared_norm != kNoNorm) totals.squared_norm = squared_norm;
   }
   return totals;
 }

@@ -12,18 +12,6 @@ from isthmus_cli import BINARY, run
 
 HAS_RANKS = (pathlib.Path(BINARY).parent / "isthmus-rank").exists()
 
-SCENARIO = """
-cluster: h100-dgx
-num_gpus: 2
-workload: {sequence_length: 64, global_batch: 8}
-modules:
-  llm:
-    model: {kind: decoder, num_layers: 2, hidden: 64, ffn_hidden: 256, num_heads: 4,
-            vocab_size: 256}
-    layout: {tp: 2}
-    precision: fp32
-"""
-
 
 @unittest.skipUnless(HAS_RANKS, "this build has no real backend")
 class TrainingTest(isthmus_cli.CliTest):
@@ -31,7 +19,7 @@ class TrainingTest(isthmus_cli.CliTest):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        (self.folder / "small.yaml").write_text(SCENARIO)
+        (self.folder / "small.yaml").write_text(isthmus_cli.SMALL_DECODER)
 
     def losses(self, *arguments):
         result = run("run", self.folder / "small.yaml", "--json", *arguments, timeout=60)

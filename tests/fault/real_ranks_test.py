@@ -17,19 +17,7 @@ from isthmus_cli import BINARY
 
 RANK = pathlib.Path(BINARY).parent / "isthmus-rank"
 
-SCENARIO = """
-cluster: h100-dgx
-num_gpus: 2
-workload: {sequence_length: 64, num_microbatches: 2}
-modules:
-  llm:
-    model: {kind: decoder, num_layers: 2, hidden: 64, ffn_hidden: 256, num_heads: 4,
-            vocab_size: 256}
-    layout: {tp: 2}
-    precision: fp32
-training:
-  data: {task: random}
-"""
+SCENARIO = isthmus_cli.SMALL_DECODER + "training: {data: {task: random}}\n"
 
 
 def free_port():

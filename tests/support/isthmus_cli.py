@@ -9,6 +9,19 @@ SOURCE_DIR = os.environ["ISTHMUS_SOURCE_DIR"]
 BINARY = os.environ["ISTHMUS_BINARY"]
 SKIPPED = 77  # ctest shows a test that ends with this code as skipped.
 
+# A decoder that two real ranks train in milliseconds a step.
+SMALL_DECODER = """
+cluster: h100-dgx
+num_gpus: 2
+workload: {sequence_length: 64, global_batch: 8}
+modules:
+  llm:
+    model: {kind: decoder, num_layers: 2, hidden: 64, ffn_hidden: 256, num_heads: 4,
+            vocab_size: 256}
+    layout: {tp: 2}
+    precision: fp32
+"""
+
 
 def run(*arguments, cwd=SOURCE_DIR, env=None, timeout=120):
     """Runs `isthmus ARGUMENTS...`; the result has returncode, stdout and stderr as text."""

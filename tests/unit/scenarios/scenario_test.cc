@@ -440,13 +440,19 @@ constexpr const char* kOnAHost =
     "vocab_size: 128}\n"
     "    layout: {tp: 2, dp: 2}\n";
 
+/// The profile of a host that has products of one type.
+void WriteHostProfile(const std::filesystem::path& path, const std::string& dtype) {
+  std::ofstream(path) << "profile: {name: here}\n"
+                         "parameters:\n"
+                         "  host.cores: {value: 8, unit: \"1\", mark: measured, source: test}\n"
+                         "  cpu.gemm."
+                      << dtype
+                      << ".m8_n8_k8: {value: 1e9, unit: FLOP/s, mark: measured, source: test}\n";
+}
+
 TEST(ScenarioTest, RanksOfAHostAreAsManyAsTheLayoutsHave) {
   const std::filesystem::path folder = ::testing::TempDir();
-  std::ofstream(folder / "host.yaml")
-      << "profile: {name: here}\n"
-         "parameters:\n"
-         "  host.cores: {value: 8, unit: \"1\", mark: measured, source: test}\n"
-         "  cpu.gemm.fp32.m8_n8_k8: {value: 1e9, unit: FLOP/s, mark: measured, source: test}\n";
+  WriteHostProfile(folder / "host.yaml", "fp32");
   const Scenario scenario = ParseScenario(std::string(kOnAHost) + "profile: host.yaml\n",
                                           "test.yaml", {}, DefaultSearchPaths(), folder);
   EXPECT_EQ(scenario.job.num_ranks, 4);
@@ -457,11 +463,7 @@ TEST(ScenarioTest, RanksOfAHostAreAsManyAsTheLayoutsHave) {
 
 TEST(ScenarioTest, AHostPredictsTypesThatWereMeasured) {
   const std::filesystem::path folder = ::testing::TempDir();
-  std::ofstream(folder / "types.yaml")
-      << "profile: {name: here}\n"
-         "parameters:\n"
-         "  host.cores: {value: 8, unit: \"1\", mark: measured, source: test}\n"
-         "  cpu.gemm.bf16.m8_n8_k8: {value: 1e9, unit: FLOP/s, mark: measured, source: test}\n";
+  WriteHostProfile(folder / "types.yaml", "bf16");
   std::ofstream(folder / "on_a_host.yaml") << kOnAHost << "profile: types.yaml\n";
   const auto load = [&](const std::string& dtype, Purpose purpose) {
     return LoadScenario(folder / "on_a_host.yaml", {"modules.llm.precision=" + dtype},

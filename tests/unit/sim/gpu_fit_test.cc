@@ -11,6 +11,7 @@
 #include "sim/cost/gloo_model.h"
 #include "sim/cost/machine_models.h"
 #include "sim/cost/measured_kernel_model.h"
+#include "tests/unit/sim/measured_rows.h"
 
 namespace isthmus::sim {
 namespace {
@@ -18,15 +19,6 @@ namespace {
 using traces::MeasuredRow;
 
 constexpr double kDispatch = 6e-6;
-
-MeasuredRow Row(const std::string& table, const std::string& point, double value, double core = 0) {
-  return {.table = table,
-          .point = point,
-          .value = value,
-          .core_s = core,
-          .spread = 0.01,
-          .num_samples = 15};
-}
 
 // A GPU whose products run at 400 TFLOP/s where they are large and 40 where they are small, memory
 // at 2 TB/s; its clock falls by a fifth within a minute, and copies go at 50 and 40 GB/s.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/cost/measured_kernel_model.h"
+#include "tests/unit/sim/measured_rows.h"
 
 namespace isthmus::sim {
 namespace {
@@ -14,15 +15,6 @@ namespace {
 using traces::MeasuredRow;
 
 constexpr double kDispatch = 4e-6;
-
-MeasuredRow Row(const std::string& table, const std::string& point, double value, double core = 0) {
-  return {.table = table,
-          .point = point,
-          .value = value,
-          .core_s = core,
-          .spread = 0.02,
-          .num_samples = 9};
-}
 
 // A machine whose products run at 20 GFLOP/s, attention at 10, memory at 4 GB/s; a collective takes
 // 30 us of a core and 1 ns a byte, and waits 50 us.

@@ -43,6 +43,7 @@ ScriptResult RunCheck(const fs::path& file) {
 }
 
 // An op whose transfers are drawn stands for nothing itself; one with pieces is drawn with them.
+// Waits, kernels and steps are slices too.
 std::int64_t CountSlices(const Trace& trace) {
   const std::int64_t drawn =
       std::count_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
@@ -50,8 +51,9 @@ std::int64_t CountSlices(const Trace& trace) {
         const OpRecord& op = trace.header.roles[rank_class.role].ops[event.op];
         return op.transfers.empty() || event.inner > 0;
       });
-  return drawn +
-         static_cast<std::int64_t>(trace.trailer.waits.size() + trace.trailer.step_end_ps.size());
+  const Trailer& trailer = trace.trailer;
+  return drawn + static_cast<std::int64_t>(trailer.waits.size() + trailer.kernels.size() +
+                                           trailer.step_end_ps.size());
 }
 
 class PerfettoTraceProperty : public testing::TestWithParam<std::uint64_t> {};

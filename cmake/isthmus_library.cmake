@@ -55,6 +55,24 @@ function(isthmus_glob variable folder pattern excluded)
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
 
+# isthmus_flow_library(<folder>): libisthmus_flow.so beside the programs, which load it when a run
+# asks for the flow network. It takes nothing from them but the interface's header.
+function(isthmus_flow_library folder)
+  isthmus_glob(sources "${folder}" "*.cc" "")
+  add_library(isthmus_flow SHARED ${sources})
+  target_link_libraries(isthmus_flow PRIVATE simgrid::simgrid isthmus_warnings)
+  target_include_directories(isthmus_flow PRIVATE "${PROJECT_SOURCE_DIR}")
+  set_target_properties(isthmus_flow PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()
+
+# isthmus_loads_flow_library(<program>): it may load the flow network, wherever it lies itself.
+function(isthmus_loads_flow_library target)
+  if(TARGET isthmus_flow)
+    target_link_options(${target} PRIVATE "LINKER:-rpath,${PROJECT_BINARY_DIR}")
+    add_dependencies(${target} isthmus_flow)
+  endif()
+endfunction()
+
 # isthmus_proto_library(<name> <folder>): the schemas <folder>/*.proto as library isthmus_<name>.
 # The code lies in <build>/generated, so `#include "traces/proto/trace.pb.h"` finds it; it is not
 # held to our warnings.

@@ -19,7 +19,8 @@ set_target_properties(zstd::zstd PROPERTIES
   IMPORTED_LOCATION "${ZSTD_LIBRARY}"
   INTERFACE_INCLUDE_DIRECTORIES "${ZSTD_INCLUDE_DIR}")
 
-# Only the oracle tests may link SimGrid; without it they are left out.
+# SimGrid: only the library of the flow network and the oracle tests may link it; without it both
+# are left out.
 find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp)
 find_library(SIMGRID_LIBRARY simgrid)
 mark_as_advanced(SIMGRID_INCLUDE_DIR SIMGRID_LIBRARY)
@@ -28,4 +29,6 @@ if(SIMGRID_INCLUDE_DIR AND SIMGRID_LIBRARY)
   set_target_properties(simgrid::simgrid PROPERTIES
     IMPORTED_LOCATION "${SIMGRID_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${SIMGRID_INCLUDE_DIR}")
+else()
+  message(STATUS "No SimGrid (libsimgrid-dev, scripts/setup.sh): building without --network flow")
 endif()

@@ -12,6 +12,7 @@ function(isthmus_test name)
   target_link_libraries(${name} PRIVATE ${depends} ${arg_LINK} isthmus_warnings
                         GTest::gmock GTest::gtest GTest::gtest_main Threads::Threads)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  isthmus_loads_flow_library(${name})
   target_compile_definitions(${name} PRIVATE
     ISTHMUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     ISTHMUS_BINARY="${PROJECT_BINARY_DIR}/isthmus")

@@ -14,11 +14,11 @@ cd "$(dirname "$0")/.."
 
 build_packages=(
   g++ cmake ninja-build ccache git python3 ca-certificates
-  libboost-dev libcli11-dev libfmt-dev libprotobuf-dev libspdlog-dev libyaml-cpp-dev libzstd-dev
-  nlohmann-json3-dev protobuf-compiler
+  libboost-dev libcli11-dev libfmt-dev libprotobuf-dev libsimgrid-dev libspdlog-dev libyaml-cpp-dev
+  libzstd-dev nlohmann-json3-dev protobuf-compiler
 )
 backend_packages=(libgloo-dev python3-venv)
-test_packages=(libbenchmark-dev libgmock-dev libgtest-dev libsimgrid-dev python3-venv)
+test_packages=(libbenchmark-dev libgmock-dev libgtest-dev python3-venv)
 lint_packages=(clang-format-14 clang-tidy-14)
 fit_packages=(python3-numpy python3-scipy)
 

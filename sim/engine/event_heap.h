@@ -20,6 +20,8 @@ class EventHeap {
   };
 
   bool empty() const { return entries_.empty(); }
+  /// When the earliest happens. Needs !empty().
+  std::int64_t next_ps() const { return entries_.front().time_ps; }
 
   void Push(std::int64_t time_ps, const Payload& payload) {
     const Entry entry{time_ps, next_sequence_++, payload};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/comm/words.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -20,12 +21,6 @@ std::int64_t BytesOf(const at::Tensor& tensor) {
 
 void CopyInto(const at::Tensor& to, const at::Tensor& from) {
   if (!to.is_same(from) && to.data_ptr() != from.data_ptr()) to.copy_(from);
-}
-
-// c10d's own words, without the stack below them.
-std::string WordsOf(const std::exception& error) {
-  const auto* known = dynamic_cast<const c10::Error*>(&error);
-  return known != nullptr ? known->what_without_backtrace() : error.what();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/comm/words.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "plan/program/names.h"
@@ -119,7 +120,7 @@ Communicators::Communicators(const plan::Program& program, base::Rank rank,
                              static_cast<int>(members.size()));
       } catch (const std::exception& error) {
         throw base::IoError(fmt::format("error: the communicator {} of {} ranks was not made: {}",
-                                        name, members.size(), error.what()));
+                                        name, members.size(), WordsOf(error)));
       }
     }
     owned_.push_back(std::make_unique<Communicator>(name, members, rank, std::move(backend)));

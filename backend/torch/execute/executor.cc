@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/comm/words.h"
 #include "backend/torch/dtype.h"
 #include "base/error.h"
 #include "plan/program/print.h"
@@ -125,14 +126,13 @@ StepResult Executor::RunStep(std::int64_t step) {
   } catch (const base::IoError& error) {
     throw base::IoError(error.what() + DescribePosition(step));
   } catch (const c10::Error& error) {  // no memory, say
-    throw base::IoError("error: " + std::string(error.what_without_backtrace()) +
-                        DescribePosition(step));
+    throw base::IoError("error: " + WordsOf(error) + DescribePosition(step));
   }
 }
 
 std::string Executor::DescribePosition(std::int64_t step) const {
   if (position_ == role_.ops.size()) return {};
-  return fmt::format("\n  in op {} of rank {} in step {}: {}", position_, rank_.value(), step,
+  return fmt::format("\n  in op {} of rank {} in step {}: {}", position_, rank_.value(), step + 1,
                      plan::Describe(program_, role_, role_.ops[position_]));
 }
 

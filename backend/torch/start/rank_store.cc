@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <sstream>
 #include <vector>
@@ -10,11 +11,19 @@
 #include <fmt/format.h>
 
 #include "backend/launch/gpu_sharing.h"
+#include "backend/torch/comm/words.h"
 #include "base/error.h"
 #include "plan/program/print.h"
 
 namespace isthmus::backend {
 namespace {
+
+// c10d tells of a time-out by itself if it notices one.
+constexpr std::chrono::seconds kSlack{2};
+
+double Seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 std::string FactsKey(int rank) { return fmt::format("isthmus/facts/{}", rank); }
 std::string PositionKey(int rank) { return fmt::format("isthmus/position/{}", rank); }
@@ -41,12 +50,23 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankEnvironment& environment,
   options.isServer = environment.rank == 0;
   options.numWorkers = static_cast<std::size_t>(environment.world_size);
   options.timeout = timeout;
+  const auto no_meeting = [&environment](const std::string& why) {
+    return base::IoError(fmt::format("the ranks did not meet at {}:{}: {}",
+                                     environment.master_address, environment.master_port, why));
+  };
+  std::packaged_task<c10::intrusive_ptr<c10d::Store>()> meet(
+      [address = environment.master_address, options] {
+        return c10::make_intrusive<c10d::TCPStore>(address, options);
+      });
+  std::future<c10::intrusive_ptr<c10d::Store>> store = meet.get_future();
+  std::thread(std::move(meet)).detach();
+  if (store.wait_for(timeout + kSlack) == std::future_status::timeout) {
+    throw no_meeting(fmt::format("rank 0 does not answer there after {} s", Seconds(timeout)));
+  }
   try {
-    return c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
+    return store.get();
   } catch (const std::exception& error) {
-    throw base::IoError(fmt::format("rank {}: the ranks did not meet at {}:{}: {}",
-                                    environment.rank, environment.master_address,
-                                    environment.master_port, error.what()));
+    throw no_meeting(WordsOf(error));
   }
 }
 
@@ -71,8 +91,7 @@ void CheckAgreement(c10d::Store& store, base::Rank rank, int num_ranks, const st
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } catch (const std::exception& error) {
-    throw base::IoError(
-        fmt::format("rank {}: a rank did not say what it runs: {}", rank.value(), error.what()));
+    throw base::IoError(fmt::format("a rank did not say what it runs: {}", WordsOf(error)));
   }
   if (!problem.empty()) throw base::Error(problem);
 }
@@ -84,15 +103,18 @@ bool EachHasItsOwnGpu(c10d::Store& store, base::Rank rank, int num_ranks, const 
     store.set(key(rank.value()), GpuIdentity(HostIdentity(), gpu));
     for (int other = 0; other < num_ranks; ++other) gpus.push_back(store.get_to_str(key(other)));
   } catch (const std::exception& error) {
-    throw base::IoError(fmt::format("rank {}: rank {} did not say which GPU it has: {}",
-                                    rank.value(), gpus.size(), error.what()));
+    throw base::IoError(
+        fmt::format("rank {} did not say which GPU it has: {}", gpus.size(), WordsOf(error)));
   }
   return !AnyIsShared(std::move(gpus));
 }
 
 Positions::Positions(const plan::Program& program, base::Rank rank,
                      const c10::intrusive_ptr<c10d::Store>& store)
-    : program_(program), rank_(rank), store_(store->clone()) {
+    : program_(program),
+      rank_(rank),
+      store_(store->clone()),
+      op_(static_cast<std::uint32_t>(program.role(rank).ops.size())) {
   store_->setTimeout(std::chrono::seconds(2));
   teller_ = std::jthread([this](const std::stop_token& stop) {
     std::mutex mutex;

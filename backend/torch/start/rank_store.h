@@ -16,7 +16,9 @@
 namespace isthmus::backend {
 
 /// The store that rank 0 keeps at the master's address. Throws base::IoError where the port is
-/// taken or nobody answers within `timeout`.
+/// taken or nobody answers within `timeout`. c10d waits for ever for a stranger that listens there
+/// and says nothing, and tries twice for as long: a thread that is left to it ends with the
+/// process.
 c10::intrusive_ptr<c10d::Store> OpenStore(const RankEnvironment& environment,
                                           std::chrono::milliseconds timeout);
 
@@ -51,7 +53,7 @@ class Positions {
   const plan::Program& program_;
   base::Rank rank_;
   c10::intrusive_ptr<c10d::Store> store_;
-  std::atomic<std::uint32_t> op_{0};
+  std::atomic<std::uint32_t> op_;  // the number of ops between steps
   std::uint32_t told_ = plan::kNone32;
   std::jthread teller_;
 };

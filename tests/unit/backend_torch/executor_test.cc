@@ -146,7 +146,7 @@ TEST(ExecutorTest, SaysInWhichOpAPartnerIsMissing) {
   tests::RunOnRanks(program, body, std::chrono::milliseconds(500));
   EXPECT_THAT(message, ::testing::HasSubstr("receive of 4096 bytes on world"));
   EXPECT_THAT(message, ::testing::HasSubstr("in op "));
-  EXPECT_THAT(message, ::testing::HasSubstr("of rank 0 in step 0: "));
+  EXPECT_THAT(message, ::testing::HasSubstr("of rank 0 in step 1: "));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "backend/torch/checkpoint/checkpoint.h"
 #include "backend/torch/checkpoint/training_checkpoint.h"
+#include "backend/torch/comm/run_on_all.h"
 #include "backend/torch/data/sample_batches.h"
 #include "backend/torch/device/device.h"
 #include "backend/torch/execute/executor.h"
@@ -20,6 +21,7 @@
 #include "backend/torch/start/rank_store.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "traces/trace_file.h"
 
 namespace isthmus::backend {
 namespace {
@@ -104,13 +106,20 @@ std::unique_ptr<Device> MakeDevice(const RankRunOptions& options, base::Rank ran
                         }});
 }
 
+// What is written at the end must not fail then, as far as it can be known before.
+void CheckPlaces(base::Rank rank, const RankRunOptions& options, Communicator& control) {
+  if (!options.checkpoint_folder.empty()) CheckPlace(options.checkpoint_folder, control);
+  RunOnAll(control, [&] {
+    const bool writes = rank.value() == 0 && !options.trace_path.empty();
+    if (writes) static_cast<void>(traces::OpenTraceFile(options.trace_path));
+  });
+}
+
 RankOutcome Train(const plan::Program& program, base::Rank rank, const RankRunOptions& options,
                   Executor& executor, Communicators& communicators, Device& device,
                   StepRecorder* recorder) {
   const TrainingIdentity identity{program, options.training.seed, options.facts.scenario_hash};
-  if (!options.checkpoint_folder.empty()) {
-    CheckReplaceable(options.checkpoint_folder, communicators.control());
-  }
+  CheckPlaces(rank, options, communicators.control());
   const std::int64_t first =
       options.resume_folder.empty()
           ? 0

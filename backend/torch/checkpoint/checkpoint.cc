@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "backend/torch/checkpoint/element_runs.h"
-#include "backend/torch/checkpoint/internal/agree.h"
 #include "backend/torch/checkpoint/internal/manifest.h"
 #include "backend/torch/checkpoint/internal/state_file.h"
+#include "backend/torch/comm/run_on_all.h"
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -30,6 +30,13 @@ fs::path Beside(const fs::path& folder, const char* ending) {
   // "run/" names the same folder as "run".
   const fs::path name = folder.has_filename() ? folder : folder.parent_path();
   return name.string() + ending;
+}
+
+void CheckReplaceable(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::HasManifest(folder))) return;
+  throw base::Error(
+      fmt::format("{} is not a checkpoint, and would be replaced by one", folder.string()));
 }
 
 void MakeEmpty(const fs::path& folder) {
@@ -198,31 +205,34 @@ std::uint64_t HashOfModel(const plan::Program& program) {
   return hash.digest();
 }
 
-void CheckReplaceable(const fs::path& folder, Communicator& control) {
-  internal::RunOnAll(control, [&] {
-    if (control.index() > 0 || !fs::exists(folder)) return;
-    if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::HasManifest(folder))) return;
-    throw base::Error(
-        fmt::format("{} is not a checkpoint, and would be replaced by one", folder.string()));
+void CheckPlace(const fs::path& folder, Communicator& control) {
+  RunOnAll(control, [&] {
+    if (control.index() > 0) return;
+    CheckReplaceable(folder);
+    const fs::path partial = Beside(folder, ".partial");
+    MakeEmpty(partial);
+    fs::remove(partial);
   });
 }
 
 void WriteCheckpoint(const fs::path& folder, const CheckpointFacts& facts,
                      const std::vector<StoredPart>& owned, Communicator& control) {
-  CheckReplaceable(folder, control);
   const bool first = control.index() == 0;
   const fs::path partial = Beside(folder, ".partial");
+  RunOnAll(control, [&] {
+    if (first) CheckReplaceable(folder);
+  });
   try {
-    internal::RunOnAll(control, [&] {
+    RunOnAll(control, [&] {
       if (first) MakeEmpty(partial);
     });
     FileFacts file;
-    internal::RunOnAll(control, [&] {
+    RunOnAll(control, [&] {
       const auto rank = static_cast<std::size_t>(control.index());
       file = internal::WriteStateFile(internal::StateFileOf(partial, rank), owned);
     });
     const Manifest manifest{facts, Gather(file, control)};
-    internal::RunOnAll(control, [&] {
+    RunOnAll(control, [&] {
       if (!first) return;
       internal::WriteManifest(partial, manifest);
       Replace(partial, folder);
@@ -237,7 +247,7 @@ void WriteCheckpoint(const fs::path& folder, const CheckpointFacts& facts,
 CheckpointFacts ReadCheckpoint(const fs::path& folder, const CheckpointFacts& expected,
                                const std::vector<StoredPart>& wanted, Communicator& control) {
   CheckpointFacts facts;
-  internal::RunOnAll(control, [&] {
+  RunOnAll(control, [&] {
     const Manifest manifest = internal::ReadManifest(folder);
     CheckSame(folder, manifest.facts, expected);
     ReadParts(folder, manifest.files, wanted);

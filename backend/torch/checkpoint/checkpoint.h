@@ -33,13 +33,14 @@ struct CheckpointFacts {
 /// Fingerprint of the modules' dimensions and of the edges: equal in all layouts and precisions.
 std::uint64_t HashOfModel(const plan::Program& program);
 
-/// Throws base::Error on every rank where `folder` holds something else than a checkpoint, which
-/// writing one would replace. All ranks call it.
-void CheckReplaceable(const std::filesystem::path& folder, Communicator& control);
+/// Throws on every rank, before anything is trained, where WriteCheckpoint() could not work:
+/// base::Error where `folder` holds something else than a checkpoint, which writing one would
+/// replace, base::IoError where no folder can be made. All ranks call it.
+void CheckPlace(const std::filesystem::path& folder, Communicator& control);
 
 /// Writes the checkpoint; an older one of that name is replaced when the new one is whole. All
 /// ranks call it. Parts of several ranks may overlap where they hold equal values. Throws what
-/// CheckReplaceable() does, and base::IoError on every rank, naming the rank that failed and why,
+/// CheckPlace() does, and base::IoError on every rank, naming the rank that failed and why,
 /// and leaves the older one.
 void WriteCheckpoint(const std::filesystem::path& folder, const CheckpointFacts& facts,
                      const std::vector<StoredPart>& owned, Communicator& control);

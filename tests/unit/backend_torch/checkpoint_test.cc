@@ -200,6 +200,22 @@ TEST(Checkpoint, WhatIsNoCheckpointIsNotReplaced) {
   EXPECT_EQ(ReadOnTwo(test / "saved"), (std::vector<std::string>{"", ""}));
 }
 
+TEST(Checkpoint, AnImpossiblePlaceIsKnownBeforeAndAPossibleOneStaysAsItIs) {
+  const fs::path test = FreshFolder();
+  std::ofstream(test / "file") << "x";
+  std::vector<std::string> errors(2);
+  RunOnRanks(ProgramOf(2), [&](base::Rank rank, backend::Communicators& communicators) {
+    backend::CheckPlace(test / "saved", communicators.control());
+    try {
+      backend::CheckPlace(test / "file" / "saved", communicators.control());
+    } catch (const base::IoError& error) {
+      errors[rank.index()] = error.what();
+    }
+  });
+  ExpectOnBoth(errors, "cannot make");
+  EXPECT_EQ(std::distance(fs::directory_iterator(test), fs::directory_iterator()), 1);
+}
+
 TEST(Checkpoint, AFailedWriteThrowsOnEveryRankAndLeavesTheOlderOne) {
   const fs::path test = FreshFolder();
   const fs::path folder = test / "saved";

@@ -4,10 +4,10 @@
 
 #include "backend/torch/comm/communicator.h"
 
-namespace isthmus::backend::internal {
+namespace isthmus::backend {
 
 /// Runs `work` on every rank and throws on all of them when it threw on one: the exception of the
 /// lowest such rank, base::IoError or base::Error as it was, with the rank in front.
 void RunOnAll(Communicator& control, const std::function<void()>& work);
 
-}  // namespace isthmus::backend::internal
+}  // namespace isthmus::backend

@@ -1,4 +1,4 @@
-#include "backend/torch/checkpoint/internal/agree.h"
+#include "backend/torch/comm/run_on_all.h"
 
 #include <cstring>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace isthmus::backend::internal {
+namespace isthmus::backend {
 namespace {
 
 /// What a rank's work came to: whether it threw IoError or another error, and its text.
@@ -56,4 +56,4 @@ void RunOnAll(Communicator& control, const std::function<void()>& work) {
   }
 }
 
-}  // namespace isthmus::backend::internal
+}  // namespace isthmus::backend

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/machine.h"
+#include "cli/output.h"
 #include "cli/rank_program.h"
 #include "scenarios/write_profile.h"
 #include "sim/calibrate/gpu_fit.h"
@@ -94,7 +95,7 @@ std::vector<MeasuredRow> Measure(const CalibrateOptions& options) {
   if (options.device == "gpu") launch.arguments.emplace_back("--gpu");
   launch.num_ranks = NumRanks(options);
   launch.on_line = [](const backend::RankLine& line) {
-    fmt::print(stderr, "rank {}: {}\n", line.rank, line.text);
+    Tell(fmt::format("rank {}: {}\n", line.rank, line.text));
   };
   const backend::LaunchOutcome outcome = backend::Launch(launch);
   if (outcome.first_failure) ThrowFailure(*outcome.first_failure);
@@ -133,12 +134,12 @@ std::string Summary(const profiles::Profile& profile, const std::vector<Measured
 void Announce(const CalibrateOptions& options) {
   const int num_ranks = NumRanks(options);
   if (options.device == "gpu") {
-    fmt::print(stderr, "measuring the first GPU of this machine with {} ranks; about {} s\n",
-               num_ranks, options.quick ? 60 : 150);
+    Tell(fmt::format("measuring the first GPU of this machine with {} ranks; about {} s\n",
+                     num_ranks, options.quick ? 60 : 150));
     return;
   }
-  fmt::print(stderr, "measuring this machine with {} ranks on {} cores; about {} s\n", num_ranks,
-             NumCores(), options.quick ? 20 : 60);
+  Tell(fmt::format("measuring this machine with {} ranks on {} cores; about {} s\n", num_ranks,
+                   NumCores(), options.quick ? 20 : 60));
 }
 
 profiles::Profile Fit(const CalibrateOptions& options, const std::vector<MeasuredRow>& rows) {
@@ -167,8 +168,9 @@ int Calibrate(const CalibrateOptions& options) {
       .commit = std::string(BuildCommit())};
   file.Write(scenarios::WriteProfile(profile, head));
   file.Commit();
-  fmt::print("{}profile {} has {} parameters; scenarios name it: `cluster: {}`, `profile: {}`\n",
-             Summary(profile, rows), path, profile.parameters().size(), cluster, path);
+  Write({}, fmt::format("{}profile {} has {} parameters; scenarios name it: `cluster: {}`, "
+                        "`profile: {}`\n",
+                        Summary(profile, rows), path, profile.parameters().size(), cluster, path));
   return 0;
 }
 

@@ -1,5 +1,4 @@
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <functional>
 #include <new>
@@ -15,6 +14,7 @@
 #include "cli/build_info.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/output.h"
 
 namespace isthmus::cli {
 namespace {
@@ -234,14 +234,14 @@ void AddCalibrate(CLI::App& app, Verbs& verbs) {
 /// of it.
 void CheckNames(const CLI::App& app, int argc, char** argv) {
   const CLI::App* verb = &app;
+  std::string spelled = app.get_name();
   for (int index = 1; index < argc; ++index) {
     const std::string argument = argv[index];
     const bool takes_verb = !verb->get_subcommands({}).empty();
     if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
       const std::string name = argument.substr(0, argument.find('='));
       if (verb->get_option_no_throw(name) != nullptr) continue;
-      throw base::Error(fmt::format("{}: no such option; '{} --help' lists them", name,
-                                    verb->get_display_name()));
+      throw base::Error(fmt::format("{}: no such option; '{} --help' lists them", name, spelled));
     }
     if (!takes_verb || argument.rfind('-', 0) == 0) continue;
     std::vector<std::string> names;
@@ -256,6 +256,7 @@ void CheckNames(const CLI::App& app, int argc, char** argv) {
                       meant ? fmt::format("\n  hint: did you mean {}?", *meant) : ""));
     }
     verb = found;
+    spelled += " " + argument;
   }
 }
 
@@ -296,29 +297,28 @@ int Main(int argc, char** argv) {
 }  // namespace isthmus::cli
 
 int main(int argc, char** argv) {
+  // Texts of files and of ranks bring their place and the word themselves.
+  const auto report = [](const std::string& text) {
+    const bool is_complete = text.find("error: ") != std::string::npos;
+    isthmus::cli::Tell(fmt::format("{}{}\n", is_complete ? "" : "isthmus: error: ", text));
+  };
   try {
     return isthmus::cli::Main(argc, argv);
   } catch (const isthmus::cli::Interrupted& interrupted) {
-    fmt::print(stderr, "{}\n", interrupted.what());
+    isthmus::cli::Tell(fmt::format("{}\n", interrupted.what()));
     static_cast<void>(std::raise(interrupted.signal()));
     return isthmus::cli::kWorldFailure;  // where the signal is blocked
   } catch (const isthmus::base::IoError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    report(error.what());
     return isthmus::cli::kWorldFailure;
-  } catch (const isthmus::base::ScenarioError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return isthmus::cli::kUserError;
   } catch (const isthmus::base::Error& error) {
-    // Texts of files bring their place and the word themselves.
-    const std::string text = error.what();
-    const bool complete = text.find("error: ") != std::string::npos;
-    fmt::print(stderr, "{}{}\n", complete ? "" : "isthmus: error: ", text);
+    report(error.what());
     return isthmus::cli::kUserError;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "isthmus: error: out of memory\n");
+    report("out of memory");
     return isthmus::cli::kWorldFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "isthmus: error: {}\n", error.what());
+    report(error.what());
     return isthmus::cli::kWorldFailure;
   }
 }

@@ -76,6 +76,10 @@ void Write(const Output& output, const std::string& text) {
     throw base::IoError("cannot write to standard output");
 }
 
+void Tell(const std::string& text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
 void WriteFigures(const Output& output, const reports::Figures& figures) {
   Write(output, Render(output, figures));
 }

@@ -20,6 +20,9 @@ void CheckOutput(const std::vector<std::string>& inputs, const Output& output);
 
 /// Writes an answer to standard output or to the file of -o.
 void Write(const Output& output, const std::string& text);
+/// Writes to standard error, for whoever watches: where nobody can (a full disk, a pipe that was
+/// closed), nothing is said, and what goes on goes on.
+void Tell(const std::string& text);
 /// The report of a run in the form that was asked for.
 void WriteFigures(const Output& output, const reports::Figures& figures);
 void WriteComparison(const Output& output, const reports::Comparison& comparison);

@@ -1,12 +1,12 @@
 #include "cli/progress.h"
 
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/output.h"
 
 namespace isthmus::cli {
 namespace {
@@ -39,7 +39,7 @@ void Progress::Run() {
     const auto count = static_cast<std::int64_t>(num_events_.load());
     const std::string events =
         count > 0 ? fmt::format(", {} events", base::FormatCount(count)) : "";
-    fmt::print(stderr, "isthmus: {} ({} s{})\n", work_, elapsed.count(), events);
+    Tell(fmt::format("isthmus: {} ({} s{})\n", work_, elapsed.count(), events));
   }
 }
 

@@ -2,7 +2,6 @@
 // mpirun start it once per rank.
 
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
@@ -126,7 +125,7 @@ int main(int argc, char** argv) {
     // Texts of files and of communication bring the word themselves.
     const std::string_view text = error.what();
     const bool complete = text.find("error: ") != std::string_view::npos;
-    fmt::print(stderr, "{}: {}{}\n", name, complete ? "" : "error: ", text);
+    isthmus::cli::Tell(fmt::format("{}: {}{}\n", name, complete ? "" : "error: ", text));
   };
   try {
     return isthmus::cli::Main(argc, argv, name);

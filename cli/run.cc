@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -76,7 +75,7 @@ class RankOutput {
     }
     const std::string name = fmt::format("rank {}: ", line.rank);
     const bool is_named = line.rank == 0 || line.text.starts_with(name);
-    fmt::print(stderr, "{}{}\n", is_named ? "" : name, line.text);
+    Tell(fmt::format("{}{}\n", is_named ? "" : name, line.text));
   }
   const std::string& answer() const { return answer_; }
 

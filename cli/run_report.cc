@@ -1,12 +1,11 @@
 #include "cli/run_report.h"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/output.h"
 
 namespace isthmus::cli {
 namespace {
@@ -105,7 +104,7 @@ void StepPrinter::Print(const backend::StepProgress& step) {
       !last_ || num_seen_ == num_steps_ || now - *last_ >= std::chrono::milliseconds(500);
   if (!is_due) return;
   last_ = now;
-  fmt::print(stderr, "{}\n", Line(step));
+  Tell(Line(step) + "\n");
 }
 
 std::string RenderRun(const RunOptions& options, const RunnableScenario& runnable,

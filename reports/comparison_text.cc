@@ -70,7 +70,10 @@ class ComparisonReport : private Page {
     Line("  " + paint_(Hue::kFaint, "predicted for " + comparison_.predicted.machine +
                                         " with profile " + comparison_.predicted.profile_name));
     line = "measured on " + measured.machine;
-    for (const auto& [name, version] : comparison_.software) line += ", " + name + " " + version;
+    for (const auto& [name, version] : comparison_.software) {
+      const std::string text = name + " " + version;
+      if (measured.machine.find(text) == std::string::npos) line += ", " + text;
+    }
     Line("  " + paint_(Hue::kFaint, line));
   }
 

@@ -71,11 +71,12 @@ class TextReport : private Page {
   void Heading() {
     std::string line = paint_(Hue::kStrong, figures_.scenario_name) + "  " +
                        PlacementInWords(figures_.placement) + ", " +
-                       Counted(figures_.num_ranks, "GPU", "GPUs");
+                       (is_measured() ? Counted(figures_.num_ranks, "rank", "ranks")
+                                      : Counted(figures_.num_ranks, "GPU", "GPUs"));
     if (figures_.num_microbatches > 0) {
       line += ", " + Counted(figures_.num_microbatches, "microbatch", "microbatches");
     }
-    if (figures_.kind == traces::TraceKind::kMeasured) line += ", measured on " + figures_.machine;
+    if (is_measured()) line += ", measured on " + figures_.machine;
     Line(line);
     Table modules({{""}, {""}, {""}, {""}, {"", Align::kRight}});
     for (const traces::ModuleRecord& module : figures_.modules) {
@@ -85,6 +86,15 @@ class TextReport : private Page {
                       RankRange(module.first_rank, module.num_ranks), std::move(parameters)});
     }
     text_ += modules.RenderText(kRowsOnly);
+  }
+
+  bool is_measured() const { return figures_.kind == traces::TraceKind::kMeasured; }
+
+  // Nobody told a measured run what its device could do at most.
+  std::string Utilization() const {
+    if (figures_.peak_tflops_per_gpu <= 0) return {};
+    return fmt::format("MFU {}, HFU {} of {}", base::FormatFraction(figures_.mfu),
+                       base::FormatFraction(figures_.hfu), Speed(figures_.peak_tflops_per_gpu, 0));
   }
 
   void Headline() {
@@ -103,10 +113,10 @@ class TextReport : private Page {
       rows.AddRow({"forward, backward", InSeconds(figures_.forward_backward_s),
                    "first forward to last backward or gradient reduction"});
     }
-    rows.AddRow(
-        {"speed", paint_(Hue::kStrong, Speed(figures_.model_tflops_per_gpu, 1) + "/GPU"),
-         fmt::format("MFU {}, HFU {} of {}", base::FormatFraction(figures_.mfu),
-                     base::FormatFraction(figures_.hfu), Speed(figures_.peak_tflops_per_gpu, 0))});
+    rows.AddRow({"speed",
+                 paint_(Hue::kStrong, Speed(figures_.model_tflops_per_gpu, 1) +
+                                          (is_measured() ? "/rank" : "/GPU")),
+                 Utilization()});
     rows.AddRow({"throughput",
                  paint_(Hue::kStrong, RateInWords(figures_.tokens_per_s) + " tokens/s"),
                  RateInWords(figures_.samples_per_s) + " samples/s"});

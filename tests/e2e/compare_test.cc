@@ -146,6 +146,11 @@ TEST_F(CompareTest, RefusesWhatIsNoPairOfTraces) {
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.err, HasSubstr("no/such.isthmus"));
 
+  answer = Isthmus("compare no/one.isthmus no/two.isthmus");
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("isthmus: error: no/one.isthmus: cannot be read"),
+                                HasSubstr("isthmus: error: no/two.isthmus: cannot be read")));
+
   std::string bytes = TextOf(PathOf("m.isthmus"));
   std::ofstream(PathOf("cut.isthmus"), std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   answer = Isthmus("compare " + PathOf("p.isthmus") + " " + PathOf("cut.isthmus"));

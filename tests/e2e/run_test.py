@@ -105,6 +105,26 @@ class RunTest(isthmus_cli.CliTest):
                 self.assertIn("interrupted", error)
                 self.assertFalse(any(runs(process_id) for process_id in ids))
 
+    def test_what_nohup_ignores_ends_nothing(self):
+        self.make_rank("trap '' HUP; echo up >&2; sleep 1; echo done")
+        process = subprocess.Popen(["nohup", *self.command()], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while "up" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGHUP)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(output, "done\n")
+
+    def test_a_standard_error_that_takes_nothing_is_no_failure(self):
+        self.make_rank('echo "step" >&2; echo "answer"; exit $CODE')
+        for code in (0, 3):
+            with self.subTest(code=code), open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run(self.command(), cwd=self.folder, timeout=60, stderr=full,
+                                        env={**os.environ, "CODE": str(code)}, check=False,
+                                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+                self.assertEqual(result.returncode, code)
+
     def test_ranks_end_when_it_is_killed(self):
         self.make_rank("echo $$ >&2; exec sleep 1000")
         process = subprocess.Popen(self.command(), cwd=self.folder, text=True,

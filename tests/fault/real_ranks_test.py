@@ -56,6 +56,8 @@ class RealRanksTest(isthmus_cli.CliTest):
         self.assertIn(f"rank {rank}: error: ", error)
         for word in words:
             self.assertIn(word, error)
+        # Its own words have no stack of c10d below them.
+        self.assertNotIn("frame #", error[error.index(f"rank {rank}: error: "):])
 
     def test_a_run_trains_and_says_so(self):
         result = self.run_it("--steps", 4, "--json")
@@ -107,7 +109,10 @@ class RealRanksTest(isthmus_cli.CliTest):
             taken.bind(("", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            self.assert_rank_fails(self.start_rank(0, port, "--timeout", 2), 0, 3, str(port))
+            # The stranger takes rank 1's connection and never answers.
+            ranks = [self.start_rank(rank, port, "--timeout", 2) for rank in range(2)]
+            for number, rank in enumerate(ranks):
+                self.assert_rank_fails(rank, number, 3, f"did not meet at 127.0.0.1:{port}")
 
     def test_a_killed_rank_ends_the_run(self):
         process = subprocess.Popen(
@@ -137,6 +142,27 @@ class RealRanksTest(isthmus_cli.CliTest):
         self.assertEqual(ranks[0].returncode, 3, error)
         # What rank 1 told of itself, which nothing but its own words can say.
         self.assertRegex(error, r"rank 1 was (in op \d+ \(.+\)|between steps)")
+
+    def test_a_place_that_cannot_be_written_fails_every_rank_before_it_trains(self):
+        (self.folder / "file").write_text("x")
+        for option, place in (("--trace", "file/step.isthmus"), ("--checkpoint", "file/state")):
+            with self.subTest(option=option):
+                port = free_port()
+                ranks = [self.start_rank(rank, port, option, place, "--steps", 1000000)
+                         for rank in range(2)]
+                for number, rank in enumerate(ranks):
+                    self.assert_rank_fails(rank, number, 3, "file")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["file", "small.yaml"])
+
+    def test_nobody_has_to_watch(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run(
+                [BINARY, "run", "small.yaml", "--steps", "2", "--json"], cwd=self.folder, text=True,
+                timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=full,
+                check=False)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(len(json.loads(result.stdout)["steps"]), 2)
 
     def test_a_full_disk_is_told(self):
         (self.folder / "full.isthmus").symlink_to("/dev/full")

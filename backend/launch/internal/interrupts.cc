@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/error.h"
 
@@ -12,7 +13,12 @@ namespace isthmus::backend::internal {
 Interrupts::Interrupts() {
   sigset_t taken;
   sigemptyset(&taken);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What nohup, or a shell for its background, had ignored stays so.
+    struct sigaction current {};
+    ::sigaction(signal, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) sigaddset(&taken, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &taken, &before_);
   descriptor_ = Descriptor(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_.is_open()) {

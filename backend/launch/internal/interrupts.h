@@ -9,6 +9,7 @@ namespace isthmus::backend::internal {
 
 // While it lives, SIGINT, SIGTERM and SIGHUP don't end this thread's process but wait to be taken.
 //
+// One that was ignored before stays so: the user, by nohup say, wants the process to go on.
 // A signal that other threads don't block may be given to them and end the process all the same.
 class Interrupts {
  public:

@@ -42,10 +42,12 @@ int Plan(const PlanOptions& options);
 
 struct TopologyOptions {
   std::string cluster;
-  int nodes = 4;
+  std::optional<int> nodes;
   std::optional<int> from;
   std::optional<int> to;
   bool dot = false;
+  std::string export_to;  ///< empty: no file
+  std::string picture;    ///< empty: no file
   Output output;
 };
 int Topology(const TopologyOptions& options);

@@ -97,18 +97,24 @@ void AddPlan(CLI::App& app, Verbs& verbs) {
 void AddTopology(CLI::App& app, Verbs& verbs) {
   TopologyOptions& options = verbs.topology;
   CLI::App& verb = *app.add_subcommand("topology", "Print a cluster, or what a transfer crosses");
-  verb.add_option("CLUSTER", options.cluster, "Name of a cluster, e.g. h100-dgx")->required();
-  verb.add_option("--nodes", options.nodes, "Number of nodes")
-      ->capture_default_str()
+  verb.add_option("CLUSTER", options.cluster, "A cluster by name (h100-dgx), or its file")
+      ->required();
+  verb.add_option("--nodes", options.nodes,
+                  "Nodes of a cluster of one node group; what it says itself, else 4, if left out")
       ->check(CLI::Range(1, 1 << 20));
   verb.add_option("--from", options.from, "Sending rank")->type_name("R");
   verb.add_option("--to", options.to, "Receiving rank")->type_name("R");
   verb.add_flag("--dot", options.dot, "The graph in Graphviz' DOT language");
+  verb.add_option("--export", options.export_to, "Write the cluster as a file that can be edited")
+      ->type_name("FILE.yaml");
+  verb.add_option("--picture", options.picture, "Draw the cluster, equal parts once")
+      ->type_name("FILE.svg");
   AddOutput(verb, options.output);
   verb.footer(
       "Examples:\n"
       "  isthmus topology h100-dgx --nodes 4\n"
-      "  isthmus topology h100-dgx --nodes 4 --from 3 --to 20");
+      "  isthmus topology h100-dgx --nodes 4 --from 3 --to 20\n"
+      "  isthmus topology gb200-nvl72 --nodes 36 --picture nvl72.svg --export mine.yaml");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Topology(verbs.topology); }; });
 }
 

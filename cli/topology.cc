@@ -1,12 +1,17 @@
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file_io.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
 #include "topology/graph.h"
+#include "topology/picture.h"
 
 namespace isthmus::cli {
 namespace {
@@ -36,16 +41,32 @@ nlohmann::ordered_json ClusterJson(const topology::Cluster& cluster) {
     groups.push_back({{"name", group.name},
                       {"nodes", group.num_nodes},
                       {"gpus_per_node", group.gpus_per_node},
+                      {"nodes_per_nvlink_domain", group.nodes_per_nvlink_domain},
                       {"gpu", group.gpu}});
   }
   return {{"name", cluster.spec().name},
           {"num_gpus", cluster.num_gpus()},
           {"num_nodes", cluster.num_nodes()},
           {"num_leaf_groups", cluster.num_leaf_groups()},
+          {"num_nvlink_domains", cluster.num_nvlink_domains()},
+          {"num_pods", cluster.num_pods()},
           {"num_devices", cluster.num_devices()},
           {"num_links", cluster.num_links()},
           {"bisection_Bps", topology::Bisection(cluster).value()},
           {"node_groups", groups}};
+}
+
+void WriteFiles(const TopologyOptions& options, const topology::Cluster& cluster) {
+  std::vector<std::string> outputs;
+  for (const std::string& file : {options.export_to, options.picture}) {
+    if (!file.empty()) outputs.push_back(file);
+  }
+  if (options.output.file) outputs.push_back(*options.output.file);
+  CheckFiles({options.cluster}, outputs);
+  if (!options.export_to.empty()) {
+    base::WriteFile(options.export_to, scenarios::WriteCluster(cluster.spec()));
+  }
+  if (!options.picture.empty()) base::WriteFile(options.picture, topology::DrawCluster(cluster));
 }
 
 }  // namespace
@@ -55,6 +76,7 @@ int Topology(const TopologyOptions& options) {
     throw base::Error("topology: --from and --to belong together; give both ranks of the transfer");
   }
   const topology::Cluster cluster(scenarios::LoadCluster(options.cluster, options.nodes));
+  WriteFiles(options, cluster);
   if (options.dot) {
     Write(options.output, topology::ClusterGraph(cluster).Dot());
   } else if (options.from) {

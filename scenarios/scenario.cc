@@ -13,6 +13,7 @@
 #include "scenarios/internal/resolve.h"
 #include "scenarios/internal/sources.h"
 #include "scenarios/internal/yaml_text.h"
+#include "topology/check_spec.h"
 
 namespace isthmus::scenarios {
 namespace {
@@ -92,6 +93,14 @@ std::string ClusterAssumption(const topology::ClusterSpec& cluster) {
   AddIfAssumed(cluster.fabric.oversubscription.source, "oversubscription", names);
   AddIfAssumed(cluster.fabric.spine_port_bandwidth.source, "spine_port_bandwidth", names);
   AddIfAssumed(cluster.fabric.hop_latency.source, "hop_latency", names);
+  AddIfAssumed(cluster.fabric.num_spines.source, "num_spines", names);
+  if (const auto& core = cluster.fabric.core) {
+    AddIfAssumed(core->leaf_groups_per_pod.source, "core.leaf_groups_per_pod", names);
+    AddIfAssumed(core->num_cores.source, "core.num_cores", names);
+    AddIfAssumed(core->oversubscription.source, "core.oversubscription", names);
+    AddIfAssumed(core->port_bandwidth.source, "core.port_bandwidth", names);
+    AddIfAssumed(core->hop_latency.source, "core.hop_latency", names);
+  }
   if (names.empty()) return {};
   return fmt::format("cluster {}: assumed {}", cluster.name, fmt::join(names, ", "));
 }
@@ -232,7 +241,7 @@ profiles::Profile LoadProfile(const std::string& name, const SearchPaths& search
   return profile;
 }
 
-topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes,
+topology::ClusterSpec LoadCluster(const std::string& name, std::optional<int> num_nodes,
                                   const SearchPaths& search) {
   Diagnostics diagnostics;
   Sources sources(search, diagnostics);
@@ -245,8 +254,28 @@ topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes,
   Fields(reader, cluster);
   reader.Finish();
   diagnostics.ThrowIfAny();
-  for (topology::NodeGroup& group : cluster.node_groups) group.num_nodes = num_nodes;
+  if (num_nodes && cluster.node_groups.size() > 1) {
+    diagnostics.AddAt(root, "cluster.node_groups",
+                      "several node groups say how many nodes there are", "leave --nodes out");
+  }
+  for (topology::NodeGroup& group : cluster.node_groups) {
+    const std::string path = fmt::format("cluster.node_groups.{}.num_nodes", group.name);
+    if (num_nodes) group.num_nodes = *num_nodes;
+    if (!num_nodes && !Locate(root, path).is_exact) group.num_nodes = kDefaultNodes;
+  }
+  for (const topology::SpecMistake& mistake : topology::MistakesOf(cluster)) {
+    diagnostics.AddAt(root, "cluster." + mistake.path, mistake.what, mistake.hint);
+  }
+  diagnostics.ThrowIfAny();
   return cluster;
+}
+
+std::string WriteCluster(const topology::ClusterSpec& cluster) {
+  topology::ClusterSpec copy = cluster;  // archives take what they visit by mutable reference
+  Node tree;
+  Recorder recorder(tree);
+  Fields(recorder, copy);
+  return PrintYaml(tree, Comments::kNone);
 }
 
 }  // namespace isthmus::scenarios

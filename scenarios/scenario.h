@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,8 +74,16 @@ inline const std::string& ShowScenario(const Scenario& scenario) { return scenar
 profiles::Profile LoadProfile(const std::string& name,
                               const SearchPaths& search = DefaultSearchPaths());
 
-/// A shipped cluster of `num_nodes` nodes by name, outside of any scenario.
-topology::ClusterSpec LoadCluster(const std::string& name, int num_nodes,
+/// Nodes of a cluster that doesn't say how many it has.
+inline constexpr int kDefaultNodes = 4;
+
+/// A cluster by name or from a file, outside of any scenario. `num_nodes` is that of its node
+/// group, whatever the file says; several groups say themselves. Throws base::ScenarioError with
+/// every mistake: what it returns can be built.
+topology::ClusterSpec LoadCluster(const std::string& name, std::optional<int> num_nodes = {},
                                   const SearchPaths& search = DefaultSearchPaths());
+
+/// The cluster as a file that LoadCluster reads back as the same spec.
+std::string WriteCluster(const topology::ClusterSpec& cluster);
 
 }  // namespace isthmus::scenarios

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "topology/internal/check_spec.h"
+#include "topology/check_spec.h"
+#include "topology/internal/faults.h"
 
 namespace isthmus::topology {
 
@@ -22,29 +22,14 @@ using internal::GpuPlace;
 namespace {
 
 ClusterSpec Checked(ClusterSpec spec) {
-  internal::CheckSpec(spec);
-  return spec;
-}
-
-// The cable that a fault is about.
-base::LinkId FaultyUpLink(const internal::Numbering& numbering, const LinkFault& fault) {
-  const int node = fault.node.value();
-  const Block& block = numbering.BlockOfNode(node);
-  const int node_in_block = node - block.first_node;
-  const int gpu = block.first_gpu + node_in_block * block.gpus_per_node + fault.index;
-  switch (fault.part) {
-    case FaultyPart::kNvlink:
-      return numbering.UpLink(internal::kGpuNvlink, gpu);
-    case FaultyPart::kPcie:
-      return numbering.UpLink(internal::kGpuPcie, gpu);
-    case FaultyPart::kNic:
-      return numbering.UpLink(
-          internal::kNicLeaf,
-          block.first_switch + node_in_block * block.switches_per_node + fault.index);
-    case FaultyPart::kUplink:
-      return numbering.UpLink(internal::kLeafSpine, block.LeafOf(node, fault.index));
+  std::string text;
+  for (const SpecMistake& mistake : MistakesOf(spec)) {
+    text += fmt::format("{}cluster {}: {}: {}\n  hint: {}", text.empty() ? "" : "\n",
+                        spec.name.empty() ? "(unnamed)" : spec.name, mistake.path, mistake.what,
+                        mistake.hint);
   }
-  ISTHMUS_CHECK(false, "no such part {}", static_cast<int>(fault.part));
+  if (!text.empty()) throw base::Error(text);
+  return spec;
 }
 
 // The factor of a sorted list's entry, 1 if there is none.
@@ -64,19 +49,27 @@ LinkKind KindOf(Cable cable) {
       return LinkKind::kNic;
     case internal::kLeafSpine:
       return LinkKind::kUplink;
+    case internal::kSpineCore:
+      return LinkKind::kCore;
     default:
       return LinkKind::kPcie;
   }
 }
 
+// Whole ports that carry what comes from below, divided by the oversubscription.
+base::BytesPerSecond PortsFor(base::BytesPerSecond below, double oversubscription,
+                              base::BytesPerSecond port) {
+  // The small number keeps a quotient that is whole but for rounding.
+  return port * std::ceil(below.value() / (oversubscription * port.value()) - 1e-9);
+}
+
 }  // namespace
 
 Cluster::Cluster(ClusterSpec spec) : spec_(Checked(std::move(spec))), numbering_(spec_) {
-  std::map<base::LinkId, double> links;
-  for (const LinkFault& fault : spec_.link_faults) {
-    links.try_emplace(FaultyUpLink(numbering_, fault), 1).first->second *= fault.bandwidth_factor;
+  link_factors_ = internal::LinkFactors(spec_, numbering_);
+  for (int pod = 0; CountOf(DeviceKind::kCore) > 0 && pod < num_pods(); ++pod) {
+    core_link_bandwidths_.push_back(CoreLinkBandwidth(pod));
   }
-  link_factors_.assign(links.begin(), links.end());
   for (const SlowGpu& slow : spec_.slow_gpus) {
     speed_factors_.emplace_back(slow.device, slow.speed_factor);
   }
@@ -115,16 +108,33 @@ std::vector<base::LinkId> Cluster::LinksFrom(base::DeviceId device) const {
   return numbering_.LinksFrom(device);
 }
 
+// Of a leaf to one spine device.
 base::BytesPerSecond Cluster::UplinkBandwidth(const Block& block) const {
   const NodeGroup& group = GroupOf(block);
+  const FabricSpec& fabric = spec_.fabric;
   const int nics_per_leaf = block.is_rail_optimised ? 1 : group.nics_per_node;
   const base::BytesPerSecond down =
       group.nic_bandwidth.value * static_cast<double>(block.nodes_per_leaf_group * nics_per_leaf);
-  const base::BytesPerSecond port = spec_.fabric.spine_port_bandwidth.value;
-  // Whole ports; the small number keeps a quotient that is whole but for rounding.
-  const double ports =
-      std::ceil(down.value() / (spec_.fabric.oversubscription.value * port.value()) - 1e-9);
-  return port * ports;
+  const int num_spines = fabric.num_spines.value;
+  const base::BytesPerSecond to_one =
+      PortsFor(down / num_spines, fabric.oversubscription.value, fabric.spine_port_bandwidth.value);
+  return to_one * static_cast<double>(num_spines / numbering_.spines_per_pod());
+}
+
+// Of a spine device to one core device. Leaf groups that a pod lacks count like its last one.
+base::BytesPerSecond Cluster::CoreLinkBandwidth(int pod) const {
+  const CoreTier& core = *spec_.fabric.core;
+  base::BytesPerSecond below{0};
+  for (int index = 0; index < core.leaf_groups_per_pod.value; ++index) {
+    const int wanted = pod * core.leaf_groups_per_pod.value + index;
+    const Block& block = numbering_.BlockOfLeafGroup(std::min(wanted, num_leaf_groups() - 1));
+    below += UplinkBandwidth(block) *
+             static_cast<double>(block.leaves_per_leaf_group * numbering_.spines_per_pod());
+  }
+  const int num_cores = core.num_cores.value;
+  const base::BytesPerSecond to_one =
+      PortsFor(below / num_cores, core.oversubscription.value, core.port_bandwidth.value);
+  return to_one * static_cast<double>(num_cores / CountOf(DeviceKind::kCore));
 }
 
 Link Cluster::LinkAt(base::LinkId id) const {
@@ -155,7 +165,13 @@ std::pair<base::BytesPerSecond, base::Seconds> Cluster::FiguresOf(Cable cable, i
       return {group.nic_bandwidth.value, group.nic_latency.value};
     }
     case internal::kLeafSpine:
-      return {UplinkBandwidth(numbering_.BlockOfLeaf(number)), spec_.fabric.hop_latency.value};
+      return {UplinkBandwidth(numbering_.BlockOfLeaf(number / numbering_.spines_per_pod())),
+              spec_.fabric.hop_latency.value};
+    case internal::kSpineCore: {
+      const int spine = number / numbering_.cores_per_spine();
+      const auto pod = static_cast<std::size_t>(spine / numbering_.spines_per_pod());
+      return {core_link_bandwidths_[pod], spec_.fabric.core->hop_latency.value};
+    }
     case internal::kNumCables:
       break;
   }
@@ -190,8 +206,12 @@ double Cluster::SpeedFactorOf(base::DeviceId gpu) const {
   return FactorOf(speed_factors_, gpu);
 }
 
+int Cluster::NvlinkDomainOf(base::DeviceId gpu) const {
+  return numbering_.PlaceOf(gpu.value()).domain;
+}
+
 bool Cluster::AreInOneNvlinkDomain(base::DeviceId a, base::DeviceId b) const {
-  return NodeOf(a) == NodeOf(b);
+  return NvlinkDomainOf(a) == NvlinkDomainOf(b);
 }
 
 double Cluster::BandwidthFactorOf(Cable cable, int number) const {

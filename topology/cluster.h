@@ -15,6 +15,8 @@
 
 namespace isthmus::topology {
 
+class ClusterGraph;
+
 /// The machine: GPUs and what joins them. Facts and routes, no time.
 ///
 /// GPUs come first in the numbering of devices, node by node and group by group, so GPU g of a
@@ -22,12 +24,15 @@ namespace isthmus::topology {
 /// follow; they are worked out when asked for and never stored.
 ///
 /// A route is the path of least latency over live links, then of fewest links, then of more
-/// NVLink. Data never passes through a host's memory or a third node. Where nothing is dead that
-/// is arithmetic (docs/models/topology.md); else the path is searched for.
+/// NVLink. Data never passes through a host's memory or a third NVLink domain, and in the fabric
+/// goes up and then down. Where nothing is dead that is arithmetic (docs/models/topology.md); else
+/// the path is searched for. With ECMP the spine and core switch of a route are a function of its
+/// two NICs and the seed, drawn among the live ones.
 ///
 /// Thread-safe: immutable after construction.
 /// Cost: lookups O(number of node groups + log faults); a route the same, or a search among the
-/// devices of two nodes where its usual path is dead. Memory: the spec's.
+/// devices of two NVLink domains where its usual path is dead. Memory: the spec's, and a number a
+/// pod.
 class Cluster {
  public:
   /// Throws base::Error, listing every mistake, if `spec` can't be built.
@@ -36,7 +41,11 @@ class Cluster {
   const ClusterSpec& spec() const { return spec_; }
   int num_nodes() const { return numbering_.num_nodes(); }
   int num_gpus() const { return numbering_.num_gpus(); }
+  int num_nvlink_domains() const { return numbering_.num_domains(); }
   int num_leaf_groups() const { return numbering_.num_leaf_groups(); }
+  /// 1 without a third tier.
+  int num_pods() const { return numbering_.num_pods(); }
+  int PodOfLeafGroup(int leaf_group) const { return numbering_.PodOfLeafGroup(leaf_group); }
   /// How many ranks the cluster has room for: its GPUs, unless the spec places ranks itself or has
   /// them share one device.
   int num_ranks() const;
@@ -58,6 +67,7 @@ class Cluster {
 
   // The next ones take a GPU.
   base::NodeId NodeOf(base::DeviceId gpu) const;
+  int NvlinkDomainOf(base::DeviceId gpu) const;
   int LocalIndexOf(base::DeviceId gpu) const;
   const NodeGroup& NodeGroupOf(base::DeviceId gpu) const;
   base::DeviceId HostOf(base::DeviceId gpu) const;
@@ -86,21 +96,32 @@ class Cluster {
   // Of a sound cable, per direction.
   std::pair<base::BytesPerSecond, base::Seconds> FiguresOf(internal::Cable cable, int number) const;
   base::BytesPerSecond UplinkBandwidth(const internal::Block& block) const;
+  base::BytesPerSecond CoreLinkBandwidth(int pod) const;
 
   Route RouteOver(base::DeviceId from, base::DeviceId to,
                   std::span<const base::LinkId> links) const;
   Route UsualRoute(base::DeviceId from, base::DeviceId to) const;
+  Route OverDrawnSwitches(Route route) const;
+  // From NIC to NIC; with ECMP over the switches that are drawn for the two.
+  std::vector<base::LinkId> FabricPath(int exit_nic, int entry_nic) const;
+  int DrawnPath(int exit_nic, int entry_nic) const;
+  // The links of a path from leaf to leaf by its number among those of equal cost.
+  std::vector<base::LinkId> PathNumbered(int number, int exit_leaf, int entry_leaf) const;
   Route CheckedCopyRoute(Route route, base::DeviceId gpu) const;
   bool TurnsToOtherRail(const internal::GpuPlace& from, const internal::GpuPlace& to) const;
-  [[noreturn]] void ThrowCutOff(base::DeviceId gpu, const std::string& from_what) const;
+  // The other nodes if `to` is the GPU itself.
+  [[noreturn]] void ThrowCutOff(base::DeviceId gpu, base::DeviceId to,
+                                const ClusterGraph& graph) const;
 
   GroupLocality LocalityInOrder(std::span<const base::Rank> ranks) const;
   int UsedNic(base::DeviceId gpu, const internal::GpuPlace& place, bool leaves_leaf_group) const;
+  std::optional<Route> RouteToSpines(base::DeviceId gpu, const ClusterGraph& graph) const;
   std::optional<base::BytesPerSecond> BandwidthInNode(base::DeviceId gpu,
                                                       const internal::GpuPlace& place) const;
 
   ClusterSpec spec_;
   internal::Numbering numbering_;
+  std::vector<base::BytesPerSecond> core_link_bandwidths_;        // by pod
   std::vector<std::pair<base::LinkId, double>> link_factors_;     // up links, sorted by id
   std::vector<std::pair<base::DeviceId, double>> speed_factors_;  // sorted by id
 };

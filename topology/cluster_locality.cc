@@ -18,18 +18,22 @@ namespace {
 // Takes a group's GPUs in the order of their ids and adds up its locality.
 class Tally {
  public:
-  void AddRank(const GpuPlace& place, base::DeviceId gpu) {
-    if (place.node != node_) {
-      FinishNode();
-      node_ = place.node;
+  void AddRank(const GpuPlace& place, int pod, base::DeviceId gpu) {
+    if (place.node != node_) FinishNics();
+    node_ = place.node;
+    if (place.domain != domain_) {
+      FinishDomain();
+      domain_ = place.domain;
       ++result_.num_nodes;
       result_.num_leaf_groups += place.leaf_group != leaf_group_ ? 1 : 0;
       leaf_group_ = place.leaf_group;
+      num_pods_ += pod != pod_ ? 1 : 0;
+      pod_ = pod;
     }
     result_.num_devices += gpu != gpu_ ? 1 : 0;
     gpu_ = gpu;
     ++result_.num_ranks;
-    ++ranks_of_node_;
+    ++ranks_of_domain_;
   }
 
   void AddNic(int nic_index, base::BytesPerSecond bandwidth) {
@@ -42,7 +46,8 @@ class Tally {
   }
 
   GroupLocality Finish(LeafWiring wiring) {
-    FinishNode();
+    FinishNics();
+    FinishDomain();
     result_.farthest = Farthest(wiring);
     if (result_.num_nodes == 1) {  // its NICs don't matter
       result_.num_rails = 0;
@@ -57,23 +62,29 @@ class Tally {
     if (least == base::BytesPerSecond{0} || candidate < least) least = candidate;
   }
 
-  void FinishNode() {
-    if (ranks_of_node_ == 0) return;
-    const int nics = std::popcount(nics_of_node_);
-    const bool is_first = result_.num_nodes == 1;
-    result_.min_ranks_per_node =
-        is_first ? ranks_of_node_ : std::min(result_.min_ranks_per_node, ranks_of_node_);
-    result_.max_ranks_per_node = std::max(result_.max_ranks_per_node, ranks_of_node_);
-    result_.min_nics_per_node = is_first ? nics : std::min(result_.min_nics_per_node, nics);
+  void FinishNics() {
+    nics_of_domain_ += std::popcount(nics_of_node_);
     rails_ |= nics_of_node_;
-    result_.num_rails = std::popcount(rails_);
-    ranks_of_node_ = 0;
     nics_of_node_ = 0;
+  }
+
+  void FinishDomain() {
+    if (ranks_of_domain_ == 0) return;
+    const int ranks = ranks_of_domain_;
+    const int nics = nics_of_domain_;
+    const bool is_first = result_.num_nodes == 1;
+    result_.min_ranks_per_node = is_first ? ranks : std::min(result_.min_ranks_per_node, ranks);
+    result_.max_ranks_per_node = std::max(result_.max_ranks_per_node, ranks);
+    result_.min_nics_per_node = is_first ? nics : std::min(result_.min_nics_per_node, nics);
+    result_.num_rails = std::popcount(rails_);
+    ranks_of_domain_ = 0;
+    nics_of_domain_ = 0;
   }
 
   PathKind Farthest(LeafWiring wiring) const {
     if (result_.num_devices == 1) return PathKind::kSameDevice;
     if (result_.num_nodes == 1) return PathKind::kNvlink;
+    if (num_pods_ > 1) return PathKind::kCore;
     if (result_.num_leaf_groups > 1) return PathKind::kSpine;
     const bool is_one_leaf = wiring == LeafWiring::kShared || result_.num_rails == 1;
     return is_one_leaf ? PathKind::kRail : PathKind::kCrossRail;
@@ -81,41 +92,65 @@ class Tally {
 
   GroupLocality result_;
   int node_ = -1;
+  int domain_ = -1;
   int leaf_group_ = -1;
+  int pod_ = -1;
+  int num_pods_ = 0;
   base::DeviceId gpu_{-1};
-  int ranks_of_node_ = 0;
+  int ranks_of_domain_ = 0;
+  int nics_of_domain_ = 0;
   std::uint64_t nics_of_node_ = 0;
   std::uint64_t rails_ = 0;
 };
 
 }  // namespace
 
-// The GPU's own NIC unless the way to it or beyond is dead; then the one on the way to the spine.
+// The least of the routes to the spine switches that the GPU's leaves are joined to.
+std::optional<Route> Cluster::RouteToSpines(base::DeviceId gpu, const ClusterGraph& graph) const {
+  const int pod = numbering_.PodOfLeafGroup(numbering_.PlaceOf(gpu.value()).leaf_group);
+  std::optional<Route> least;
+  for (int index = 0; index < numbering_.spines_per_pod(); ++index) {
+    const int spine = pod * numbering_.spines_per_pod() + index;
+    std::optional<Route> route =
+        graph.Shortest(gpu, numbering_.DeviceOf(DeviceKind::kSpine, spine));
+    if (route && (!least || route->Latency() < least->Latency())) least = std::move(route);
+  }
+  return least;
+}
+
+// The GPU's own NIC unless the way to it or beyond is dead; then the one on the way to a spine.
 int Cluster::UsedNic(base::DeviceId gpu, const GpuPlace& place, bool leaves_leaf_group) const {
   if (link_factors_.empty()) return place.pcie_switch;
   const int leaf = numbering_.LeafOfNic(place.pcie_switch);
+  const auto has_no_uplink = [this, leaf] {
+    for (int spine = 0; spine < numbering_.spines_per_pod(); ++spine) {
+      if (!IsDead(internal::kLeafSpine, numbering_.UplinkOf(leaf, spine))) return false;
+    }
+    return true;
+  };
   const bool is_cut_off = IsDead(internal::kGpuPcie, gpu.value()) ||
                           IsDead(internal::kNicLeaf, place.pcie_switch) ||
-                          (leaves_leaf_group && IsDead(internal::kLeafSpine, leaf));
+                          (leaves_leaf_group && has_no_uplink());
   if (!is_cut_off) return place.pcie_switch;
-  const base::DeviceId spine = numbering_.DeviceOf(DeviceKind::kSpine, 0);
-  const std::optional<Route> route = ClusterGraph::OfNodesOf(*this, gpu, gpu).Shortest(gpu, spine);
-  if (!route) ThrowCutOff(gpu, "the other nodes");
+  const ClusterGraph graph = ClusterGraph::OfDomainsOf(*this, gpu, gpu);
+  const std::optional<Route> route = RouteToSpines(gpu, graph);
+  if (!route) ThrowCutOff(gpu, gpu, graph);
   for (const Link& link : route->links) {
     if (link.kind == LinkKind::kNic) return numbering_.NumberOf(link.from);
   }
-  ISTHMUS_CHECK(false, "a route from GPU {} to the spine has no NIC", gpu.value());
+  ISTHMUS_CHECK(false, "a route from GPU {} to a spine has no NIC", gpu.value());
 }
 
-// Of the GPU's NVLink, or of the detour to its neighbour if that is dead; absent for a lone GPU.
+// Of the GPU's NVLink, or of the detour to its neighbour if that is dead; absent for a GPU that is
+// alone in its NVLink domain.
 std::optional<base::BytesPerSecond> Cluster::BandwidthInNode(base::DeviceId gpu,
                                                              const GpuPlace& place) const {
-  const int num_gpus = place.block->gpus_per_node;
-  if (num_gpus == 1) return std::nullopt;
+  if (!place.block->has_nvlink) return std::nullopt;
   const double factor = BandwidthFactorOf(internal::kGpuNvlink, gpu.value());
   if (factor > 0) return GroupOf(*place.block).nvlink_bandwidth.value * factor;
-  const int neighbour = gpu.value() - place.local + (place.local + 1) % num_gpus;
-  return RouteBetween(gpu, base::DeviceId{neighbour}).Bandwidth();
+  const base::DeviceId neighbour = numbering_.NextInDomain(gpu);
+  if (neighbour == gpu) return std::nullopt;
+  return RouteBetween(gpu, neighbour).Bandwidth();
 }
 
 GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const {
@@ -127,7 +162,7 @@ GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const 
   for (const base::Rank rank : ranks) {
     const base::DeviceId gpu = DeviceOf(rank);
     const GpuPlace place = numbering_.PlaceOf(gpu.value());
-    tally.AddRank(place, gpu);
+    tally.AddRank(place, numbering_.PodOfLeafGroup(place.leaf_group), gpu);
     if (const auto in_node = BandwidthInNode(gpu, place)) tally.AddInNodeBandwidth(*in_node);
     if (!place.block->has_nics) continue;
     const int nic = UsedNic(gpu, place, leaves_leaf_group);

@@ -1,12 +1,14 @@
 // The routes of a Cluster. What they minimise: route.h, RoutingCost.
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "base/check.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "topology/cluster.h"
 #include "topology/graph.h"
 
@@ -29,6 +31,9 @@ class Steps {
   void CrossNvlink(int from_gpu, int to_gpu) {
     Up(internal::kGpuNvlink, from_gpu);
     Down(internal::kGpuNvlink, to_gpu);
+  }
+  void Append(const std::vector<base::LinkId>& links) {
+    links_.insert(links_.end(), links.begin(), links.end());
   }
   const std::vector<base::LinkId>& links() const { return links_; }
 
@@ -54,15 +59,69 @@ bool Cluster::TurnsToOtherRail(const GpuPlace& from, const GpuPlace& to) const {
                              from.nic_index() != to.nic_index();
   if (!is_cross_rail) return false;
   const Link nvlink = LinkAt(numbering_.UpLink(internal::kGpuNvlink, from.block->first_gpu));
-  const Link uplink = LinkAt(numbering_.UpLink(internal::kLeafSpine, from.block->first_leaf));
+  const int uplink_number = numbering_.UplinkOf(from.block->first_leaf, 0);
+  const Link uplink = LinkAt(numbering_.UpLink(internal::kLeafSpine, uplink_number));
   return RoutingCost(nvlink) <= RoutingCost(uplink);
+}
+
+std::vector<base::LinkId> Cluster::PathNumbered(int number, int exit_leaf, int entry_leaf) const {
+  const int spine = number % numbering_.spines_per_pod();
+  const int core = number / numbering_.spines_per_pod();
+  const int exit_pod = numbering_.PodOfLeaf(exit_leaf);
+  const int entry_pod = numbering_.PodOfLeaf(entry_leaf);
+  Steps steps(numbering_);
+  steps.Up(internal::kLeafSpine, numbering_.UplinkOf(exit_leaf, spine));
+  if (exit_pod != entry_pod) {
+    steps.Up(internal::kSpineCore, numbering_.CoreLinkOf(exit_pod, spine, core));
+    steps.Down(internal::kSpineCore, numbering_.CoreLinkOf(entry_pod, spine, core));
+  }
+  steps.Down(internal::kLeafSpine, numbering_.UplinkOf(entry_leaf, spine));
+  return steps.links();
+}
+
+// Of the paths of equal cost between two NICs the one that hashing the pair gives; if that is dead,
+// hashing once more gives one of the live ones.
+int Cluster::DrawnPath(int exit_nic, int entry_nic) const {
+  const int exit_leaf = numbering_.LeafOfNic(exit_nic);
+  const int entry_leaf = numbering_.LeafOfNic(entry_nic);
+  const bool is_in_pod = numbering_.PodOfLeaf(exit_leaf) == numbering_.PodOfLeaf(entry_leaf);
+  const int num_paths =
+      numbering_.spines_per_pod() * (is_in_pod ? 1 : numbering_.cores_per_spine());
+  if (num_paths == 1) return 0;
+  const auto draw = [this, exit_nic, entry_nic](int attempt, std::size_t count) {
+    base::HashBuilder hash(spec_.fabric.ecmp->seed);
+    return hash.Add(exit_nic).Add(entry_nic).Add(attempt).digest() % count;
+  };
+  const auto is_live = [this, exit_leaf, entry_leaf](int number) {
+    const std::vector<base::LinkId> links = PathNumbered(number, exit_leaf, entry_leaf);
+    return std::ranges::none_of(links, [this](base::LinkId id) { return LinkAt(id).is_dead(); });
+  };
+  const auto drawn = static_cast<int>(draw(0, static_cast<std::size_t>(num_paths)));
+  if (link_factors_.empty() || is_live(drawn)) return drawn;
+  std::vector<int> live;
+  for (int number = 0; number < num_paths; ++number) {
+    if (is_live(number)) live.push_back(number);
+  }
+  return live.empty() ? drawn : live[draw(1, live.size())];
+}
+
+std::vector<base::LinkId> Cluster::FabricPath(int exit_nic, int entry_nic) const {
+  const int exit_leaf = numbering_.LeafOfNic(exit_nic);
+  const int entry_leaf = numbering_.LeafOfNic(entry_nic);
+  Steps steps(numbering_);
+  steps.Up(internal::kNicLeaf, exit_nic);
+  if (exit_leaf != entry_leaf) {
+    steps.Append(PathNumbered(DrawnPath(exit_nic, entry_nic), exit_leaf, entry_leaf));
+  }
+  steps.Down(internal::kNicLeaf, entry_nic);
+  return steps.links();
 }
 
 Route Cluster::UsualRoute(base::DeviceId from, base::DeviceId to) const {
   const GpuPlace source = numbering_.PlaceOf(from.value());
   const GpuPlace target = numbering_.PlaceOf(to.value());
   Steps steps(numbering_);
-  if (source.node == target.node) {
+  if (source.domain == target.domain) {
     if (from != to) steps.CrossNvlink(from.value(), to.value());
     return RouteOver(from, to, steps.links());
   }
@@ -76,36 +135,50 @@ Route Cluster::UsualRoute(base::DeviceId from, base::DeviceId to) const {
   }
   steps.Up(internal::kGpuPcie, exit_gpu);
   steps.Up(internal::kNicPcie, exit.pcie_switch);
-  steps.Up(internal::kNicLeaf, exit.pcie_switch);
-  const int exit_leaf = numbering_.LeafOfNic(exit.pcie_switch);
-  const int entry_leaf = numbering_.LeafOfNic(target.pcie_switch);
-  if (exit_leaf != entry_leaf) {
-    steps.Up(internal::kLeafSpine, exit_leaf);
-    steps.Down(internal::kLeafSpine, entry_leaf);
-  }
-  steps.Down(internal::kNicLeaf, target.pcie_switch);
+  steps.Append(FabricPath(exit.pcie_switch, target.pcie_switch));
   steps.Down(internal::kNicPcie, target.pcie_switch);
   steps.Down(internal::kGpuPcie, to.value());
   return RouteOver(from, to, steps.links());
 }
 
+// A search finds the same switches for all; this draws them as for any other route.
+Route Cluster::OverDrawnSwitches(Route route) const {
+  const auto is_nic_cable = [](const Link& link) { return link.kind == LinkKind::kNic; };
+  if (!spec_.fabric.ecmp || std::ranges::count_if(route.links, is_nic_cable) != 2) return route;
+  const auto exit = std::ranges::find_if(route.links, is_nic_cable);
+  const auto entry = std::find_if(exit + 1, route.links.end(), is_nic_cable);
+  Steps steps(numbering_);
+  for (auto link = route.links.begin(); link != exit; ++link) steps.Append({link->id});
+  steps.Append(FabricPath(numbering_.NumberOf(exit->from), numbering_.NumberOf(entry->to)));
+  for (auto link = entry + 1; link != route.links.end(); ++link) steps.Append({link->id});
+  return RouteOver(route.from, route.to, steps.links());
+}
+
 std::optional<Route> Cluster::FindRoute(base::DeviceId from, base::DeviceId to) const {
   Route usual = UsualRoute(from, to);
   if (link_factors_.empty() || !usual.CrossesDeadLink()) return usual;
-  return ClusterGraph::OfNodesOf(*this, from, to).Shortest(from, to);
+  std::optional<Route> found = ClusterGraph::OfDomainsOf(*this, from, to).Shortest(from, to);
+  if (found) found = OverDrawnSwitches(*std::move(found));
+  return found;
 }
 
 Route Cluster::RouteBetween(base::DeviceId from, base::DeviceId to) const {
   std::optional<Route> route = FindRoute(from, to);
-  if (!route) ThrowCutOff(from, fmt::format("GPU {}", to.value()));
+  if (!route) ThrowCutOff(from, to, ClusterGraph::OfDomainsOf(*this, from, to));
   return *std::move(route);
 }
 
-void Cluster::ThrowCutOff(base::DeviceId gpu, const std::string& from_what) const {
-  throw base::Error(
-      fmt::format("cluster {}: dead links cut GPU {} off from {}\n  hint: give one of them a "
-                  "bandwidth_factor above 0, or don't use the node",
-                  spec_.name, gpu.value(), from_what));
+void Cluster::ThrowCutOff(base::DeviceId gpu, base::DeviceId to, const ClusterGraph& graph) const {
+  std::vector<std::string> cut;
+  for (const Link& link : graph.DeadLinksBetween(gpu, to)) {
+    cut.push_back(fmt::format("{} {} -> {}", NameOf(link.kind), LabelOf(DeviceAt(link.from)),
+                              LabelOf(DeviceAt(link.to))));
+  }
+  throw base::Error(fmt::format(
+      "cluster {}: dead links cut GPU {} off from {}: {}\n  hint: give one of them a "
+      "bandwidth_factor above 0, or don't use the node",
+      spec_.name, gpu.value(), gpu == to ? "the other nodes" : fmt::format("GPU {}", to.value()),
+      fmt::join(cut, ", ")));
 }
 
 Route Cluster::RouteToHost(base::DeviceId gpu) const {

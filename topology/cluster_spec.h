@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,18 +22,20 @@ struct Sourced {
 
 /// A run of equal nodes. All bandwidths are per direction; all latencies are of one link.
 ///
-/// In a node every GPU has one link into the node's NVSwitch fabric and one PCIe link to a PCIe
-/// switch; a PCIe switch has one NIC and one link to the host's memory. GPUs are dealt to NICs in
-/// blocks: with 8 GPUs and 4 NICs, GPUs 0 and 1 have NIC 0.
+/// Every GPU has one link into the NVSwitch fabric of its NVLink domain (a node, or a run of nodes
+/// of the group) and one PCIe link to a PCIe switch of its node; a PCIe switch has one NIC and one
+/// link to the host's memory. GPUs are dealt to NICs in blocks: with 8 GPUs and 4 NICs, GPUs 0 and
+/// 1 have NIC 0.
 struct NodeGroup {
   std::string name;  ///< e.g. "llm" or "encoder-island"; unique in the cluster
   int num_nodes = 1;
   int gpus_per_node = 8;
-  int nics_per_node = 8;  ///< divides gpus_per_node; 0 only in a cluster of one node
-  std::string gpu;        ///< name of the GPU's profile, e.g. "h100-sxm"
-  std::string source;     ///< of the counts above
+  int nics_per_node = 8;            ///< divides gpus_per_node; 0 only in a cluster of one node
+  int nodes_per_nvlink_domain = 1;  ///< 18 of GB200 NVL72; the last domain may have fewer
+  std::string gpu;                  ///< name of the GPU's profile, e.g. "h100-sxm"
+  std::string source;               ///< of the counts above
 
-  Sourced<base::BytesPerSecond> nvlink_bandwidth;  ///< of a GPU into NVSwitch; 0 if only one GPU
+  Sourced<base::BytesPerSecond> nvlink_bandwidth;  ///< of a GPU into NVSwitch; 0 if alone there
   Sourced<base::Seconds> nvlink_latency;           ///< GPU to NVSwitch
   Sourced<base::BytesPerSecond> nic_bandwidth;     ///< of one NIC
   Sourced<base::Seconds> nic_latency;              ///< PCIe switch to leaf switch, NIC included
@@ -47,32 +50,64 @@ enum class LeafWiring {
   kShared,         ///< one leaf switch for all NICs of a leaf group
 };
 
-/// The scale-out network: leaf switches under one spine layer. A leaf group (NVIDIA's scalable
-/// unit) is a run of nodes with the same leaf switches; each NodeGroup starts a new one.
+/// The third tier of a fat tree: spine switches of several pods under core switches.
+///
+/// A pod is a run of leaf groups with spine switches of its own. Core switches lie in planes:
+/// spine switch s of every pod is joined to the cores of plane s, num_cores / num_spines of them.
+struct CoreTier {
+  Sourced<int> leaf_groups_per_pod;
+  Sourced<int> num_cores{1, "default: one a spine switch"};  ///< a multiple of num_spines
+  Sourced<double> oversubscription;  ///< bandwidth of a pod's spines down over that up to cores
+  Sourced<base::BytesPerSecond> port_bandwidth;  ///< of one port between spine and core
+  Sourced<base::Seconds> hop_latency;            ///< spine to core, switch included
+
+  friend bool operator==(const CoreTier&, const CoreTier&) = default;
+};
+
+/// Equal-cost multi-path: each pair of NICs keeps to one spine (and core) switch, drawn by hash, so
+/// that some links get more pairs than others. Without it traffic spreads evenly, and all switches
+/// of a layer count as one device that never blocks.
+struct Ecmp {
+  std::uint64_t seed = 0;
+
+  friend bool operator==(const Ecmp&, const Ecmp&) = default;
+};
+
+/// The scale-out network: leaf switches under spine switches, and those under cores if there is a
+/// third tier. A leaf group (NVIDIA's scalable unit) is a run of nodes with the same leaf switches;
+/// each NodeGroup starts a new one. Every leaf is joined to all spine switches (of its pod).
 struct FabricSpec {
   LeafWiring wiring = LeafWiring::kRailOptimised;
   Sourced<int> nodes_per_leaf_group;
   Sourced<double> oversubscription;  ///< bandwidth of a leaf down to NICs over that up to spines
   Sourced<base::BytesPerSecond> spine_port_bandwidth;  ///< of one port between leaf and spine
   Sourced<base::Seconds> hop_latency;                  ///< leaf to spine, switch included
+  Sourced<int> num_spines{1, "default: one"};          ///< switches, of a pod if there are pods
+  std::optional<CoreTier> core{};                      ///< absent: two tiers
+  std::optional<Ecmp> ecmp{};
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };
 
 /// Which kind of link a LinkFault is about, and what `index` counts there.
 enum class FaultyPart {
-  kNvlink,  ///< of the node's GPU `index` into NVSwitch
-  kPcie,    ///< of the node's GPU `index` to its PCIe switch
-  kNic,     ///< of the node's NIC `index` to its leaf switch; a dead one is a lost NIC
-  kUplink,  ///< of leaf switch `index` of the node's leaf group to the spines, all ports together
+  kNvlink,    ///< of the node's GPU `index` into NVSwitch
+  kPcie,      ///< of the node's GPU `index` to its PCIe switch
+  kNic,       ///< of the node's NIC `index` to its leaf switch; a dead one is a lost NIC
+  kUplink,    ///< of leaf switch `index` of the node's leaf group to its spines, or to one of them
+  kCoreLink,  ///< of spine switch `index` of the node's pod to its cores, or to one of them
+  kSpine,     ///< all links of spine switch `index` of the node's pod
+  kCore,      ///< all links of core switch `index`, whatever the node
 };
 
-/// A link, both its directions, with a part of its bandwidth left. 0 is a dead link.
+/// A link, both its directions, with a part of its bandwidth left. 0 is a dead link. Where the
+/// switches of a layer count as one, the layer loses their share: one dead spine of 4 is a quarter.
 struct LinkFault {
   FaultyPart part = FaultyPart::kNic;
   base::NodeId node{0};
   int index = 0;
   double bandwidth_factor = 0;  ///< in [0, 1]
+  std::optional<int> to{};      ///< of kUplink the spine, of kCoreLink the core; absent: all
 
   friend bool operator==(const LinkFault&, const LinkFault&) = default;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -72,7 +73,13 @@ std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu,
   text +=
       Row("a node", fmt::format("{} x {}, {} {}", group.gpus_per_node, group.gpu,
                                 Counted(group.nics_per_node, "NIC"), sources.Mark(group.source)));
-  if (group.gpus_per_node > 1) {
+  if (group.nodes_per_nvlink_domain > 1) {
+    text += Row("an NVLink domain",
+                fmt::format("{}, {} {}", Counted(group.nodes_per_nvlink_domain, "node"),
+                            Counted(group.nodes_per_nvlink_domain * group.gpus_per_node, "GPU"),
+                            sources.Mark(group.source)));
+  }
+  if (group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1) {
     text += Row("NVLink of a GPU", sources.Figures(group.nvlink_bandwidth, group.nvlink_latency));
   }
   text += Row("PCIe of a GPU", sources.Figures(group.pcie_bandwidth, group.pcie_latency));
@@ -82,43 +89,88 @@ std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu,
   return text;
 }
 
+std::string Oversubscription(std::string_view of_what, const Sourced<double>& figure,
+                             Sources& sources) {
+  return Row(of_what, fmt::format("{:.4g} : 1 {}", figure.value, sources.Mark(figure.source)));
+}
+
+// All that a device has upwards.
+std::string Together(const Cluster& cluster, DeviceKind kind, LinkKind link_kind) {
+  base::BytesPerSecond sum{0};
+  for (const base::LinkId id : cluster.LinksFrom(cluster.DeviceNumbered(kind, 0))) {
+    const Link link = cluster.LinkAt(id);
+    if (link.kind == link_kind) sum += link.bandwidth;
+  }
+  return fmt::format("{:>9} together", base::FormatRate(sum));
+}
+
+std::string DescribeCore(const Cluster& cluster, Sources& sources) {
+  const CoreTier& core = *cluster.spec().fabric.core;
+  std::string text =
+      Row("a pod", fmt::format("{} {}", Counted(core.leaf_groups_per_pod.value, "leaf group"),
+                               sources.Mark(core.leaf_groups_per_pod.source)));
+  text += Row("core switches",
+              fmt::format("{} {}", core.num_cores.value, sources.Mark(core.num_cores.source)));
+  text += Row("pods here", fmt::format("{}", cluster.num_pods()));
+  text += Oversubscription("spine to core", core.oversubscription, sources);
+  text += Row("port to the core", sources.Figures(core.port_bandwidth, core.hop_latency));
+  return text + Row("ports of a spine", Together(cluster, DeviceKind::kSpine, LinkKind::kCore));
+}
+
 std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
   const int num_leaves = cluster.CountOf(DeviceKind::kLeaf);
   if (num_leaves == 0) return "\nno network\n";
   const FabricSpec& fabric = cluster.spec().fabric;
-  std::string text = fmt::format("\nfabric: leaf and spine, {}\n",
-                                 fabric.wiring == LeafWiring::kRailOptimised
-                                     ? "one leaf switch for each rail of a leaf group"
-                                     : "one leaf switch for all NICs of a leaf group");
+  std::string text = fmt::format(
+      "\nfabric: {}, {}\n", fabric.core ? "leaf, spine and core" : "leaf and spine",
+      fabric.wiring == LeafWiring::kRailOptimised ? "one leaf switch for each rail of a leaf group"
+                                                  : "one leaf switch for all NICs of a leaf group");
   text +=
       Row("a leaf group", fmt::format("{} {}", Counted(fabric.nodes_per_leaf_group.value, "node"),
                                       sources.Mark(fabric.nodes_per_leaf_group.source)));
   text +=
       Row("in this cluster", fmt::format("{}, {}", Counted(cluster.num_leaf_groups(), "leaf group"),
                                          Counted(num_leaves, "leaf switch", "es")));
-  text += Row("oversubscription", fmt::format("{:.4g} : 1 {}", fabric.oversubscription.value,
-                                              sources.Mark(fabric.oversubscription.source)));
+  text += Oversubscription("oversubscription", fabric.oversubscription, sources);
   text +=
       Row("port to the spine", sources.Figures(fabric.spine_port_bandwidth, fabric.hop_latency));
-  const base::DeviceId leaf = cluster.DeviceNumbered(DeviceKind::kLeaf, 0);
-  const Link uplink = cluster.LinkAt(cluster.LinksFrom(leaf).back());
-  text += Row("ports of a leaf", fmt::format("{:>9} together", base::FormatRate(uplink.bandwidth)));
+  text += Row("ports of a leaf", Together(cluster, DeviceKind::kLeaf, LinkKind::kUplink));
+  if (fabric.num_spines != FabricSpec{}.num_spines) {
+    text +=
+        Row(fabric.core ? "spines of a pod" : "spine switches",
+            fmt::format("{} {}", fabric.num_spines.value, sources.Mark(fabric.num_spines.source)));
+  }
+  if (fabric.core) text += DescribeCore(cluster, sources);
+  if (fabric.ecmp) {
+    text += Row("multi-path", fmt::format("a switch for each pair of NICs, drawn with seed {}",
+                                          fabric.ecmp->seed));
+  }
   if (cluster.num_nodes() > 1) {
     text += Row("bisection", fmt::format("{:>9}", base::FormatRate(Bisection(cluster))));
   }
   return text;
 }
 
-// GPUs that lie in all kinds of ways to the first: those of two nodes and the first of another leaf
-// group.
+// GPUs that lie in all kinds of ways to the first: those of its node, and the first node of what
+// comes next: the next node, NVLink domain, leaf group and pod.
 std::vector<base::DeviceId> Examples(const Cluster& cluster) {
   const base::DeviceId first{0};
-  const int leaf_group = cluster.DeviceAt(first).leaf_group.value();
+  const auto pod_of = [&cluster](base::DeviceId gpu) {
+    return cluster.PodOfLeafGroup(cluster.DeviceAt(gpu).leaf_group.value());
+  };
   std::vector<base::DeviceId> examples;
-  for (base::DeviceId gpu{0}; gpu.value() < cluster.num_gpus(); ++gpu) {
-    const bool is_far = cluster.DeviceAt(gpu).leaf_group.value() != leaf_group;
-    if (cluster.NodeOf(gpu).value() < 2 || is_far) examples.push_back(gpu);
-    if (is_far) break;
+  std::set<base::NodeId> nodes;
+  int found = 0;  // the farthest so far: another node, domain, leaf group, pod
+  for (base::DeviceId gpu = first; gpu.value() < cluster.num_gpus(); ++gpu) {
+    const base::NodeId node = cluster.NodeOf(gpu);
+    const Device device = cluster.DeviceAt(gpu);
+    int distance = node == cluster.NodeOf(first) ? 0 : 1;
+    if (device.domain != cluster.DeviceAt(first).domain) distance = 2;
+    if (device.leaf_group != cluster.DeviceAt(first).leaf_group) distance = 3;
+    if (pod_of(gpu) != pod_of(first)) distance = 4;
+    if (distance > found) nodes.insert(node);
+    found = std::max(found, distance);
+    if (distance == 0 || nodes.contains(node)) examples.push_back(gpu);
   }
   return examples;
 }
@@ -127,8 +179,8 @@ std::string DescribePaths(const Cluster& cluster) {
   std::string text = "\nkinds of paths between GPUs, nearest first\n";
   const base::DeviceId first{0};
   const std::vector<base::DeviceId> examples = Examples(cluster);
-  for (const PathKind kind :
-       {PathKind::kNvlink, PathKind::kRail, PathKind::kCrossRail, PathKind::kSpine}) {
+  for (const PathKind kind : {PathKind::kNvlink, PathKind::kRail, PathKind::kCrossRail,
+                              PathKind::kSpine, PathKind::kCore}) {
     for (const base::DeviceId gpu : examples) {
       const std::optional<Route> route = cluster.FindRoute(first, gpu);
       if (!route || route->Kind() != kind) continue;
@@ -142,6 +194,10 @@ std::string DescribePaths(const Cluster& cluster) {
   return cluster.num_gpus() > 1 ? text : "";
 }
 
+std::string FarEnd(const LinkFault& fault, std::string_view kind) {
+  return fault.to ? fmt::format(" to {} switch {}", kind, *fault.to) : std::string();
+}
+
 std::string NameOf(const LinkFault& fault) {
   switch (fault.part) {
     case FaultyPart::kNvlink:
@@ -151,7 +207,13 @@ std::string NameOf(const LinkFault& fault) {
     case FaultyPart::kNic:
       return fmt::format("NIC {}", fault.index);
     case FaultyPart::kUplink:
-      return fmt::format("uplink of leaf switch {}", fault.index);
+      return fmt::format("uplink of leaf switch {}{}", fault.index, FarEnd(fault, "spine"));
+    case FaultyPart::kCoreLink:
+      return fmt::format("core link of spine switch {}{}", fault.index, FarEnd(fault, "core"));
+    case FaultyPart::kSpine:
+      return fmt::format("spine switch {} of the node's pod", fault.index);
+    case FaultyPart::kCore:
+      return fmt::format("core switch {}", fault.index);
   }
   return {};
 }
@@ -161,12 +223,7 @@ std::string DescribeFaults(const Cluster& cluster) {
   if (spec.link_faults.empty() && spec.slow_gpus.empty()) return "\nfaults: none\n";
   std::string text = "\nfaults\n";
   for (const LinkFault& fault : spec.link_faults) {
-    text +=
-        Row(fmt::format("node {}", fault.node.value()),
-            fmt::format("{}: {}", NameOf(fault),
-                        fault.bandwidth_factor == 0
-                            ? "dead"
-                            : base::FormatFraction(fault.bandwidth_factor) + " of its bandwidth"));
+    text += Row(fmt::format("node {}", fault.node.value()), DescribeFault(fault));
   }
   for (const SlowGpu& slow : spec.slow_gpus) {
     text +=
@@ -191,20 +248,34 @@ std::string DescribeConnectivity(const Cluster& cluster) {
 
 }  // namespace
 
+std::string DescribeFault(const LinkFault& fault) {
+  return fmt::format("{}: {}", NameOf(fault),
+                     fault.bandwidth_factor == 0
+                         ? "dead"
+                         : base::FormatFraction(fault.bandwidth_factor) + " of its bandwidth");
+}
+
 base::BytesPerSecond Bisection(const Cluster& cluster) {
   if (cluster.num_nodes() == 1) return base::BytesPerSecond{0};
-  // Of a NIC and of a leaf switch, the last link is the one away from the GPUs.
-  const auto sum_of = [&cluster](DeviceKind kind) {
+  const auto sum_of = [&cluster](DeviceKind kind, LinkKind link_kind) {
     base::BytesPerSecond sum{0};
     for (int number = 0; number < cluster.CountOf(kind); ++number) {
       const base::DeviceId device = cluster.DeviceNumbered(kind, number);
-      sum += cluster.LinkAt(cluster.LinksFrom(device).back()).bandwidth;
+      for (const base::LinkId id : cluster.LinksFrom(device)) {
+        const Link link = cluster.LinkAt(id);
+        if (link.kind == link_kind && link.from == device) sum += link.bandwidth;
+      }
     }
     return sum;
   };
-  const base::BytesPerSecond nics = sum_of(DeviceKind::kNic);
-  if (cluster.num_leaf_groups() == 1) return nics / 2;
-  return std::min(nics, sum_of(DeviceKind::kLeaf)) / 2;
+  base::BytesPerSecond least = sum_of(DeviceKind::kNic, LinkKind::kNic);
+  if (cluster.num_leaf_groups() > 1) {
+    least = std::min(least, sum_of(DeviceKind::kLeaf, LinkKind::kUplink));
+  }
+  if (cluster.num_pods() > 1) {
+    least = std::min(least, sum_of(DeviceKind::kCore, LinkKind::kCore));
+  }
+  return least / 2;
 }
 
 std::string DescribeCluster(const Cluster& cluster) {

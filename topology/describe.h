@@ -13,6 +13,9 @@ namespace isthmus::topology {
 /// that is less. Faults included. 0 for one node. Cost: O(NICs).
 base::BytesPerSecond Bisection(const Cluster& cluster);
 
+/// "NIC 3: dead", "uplink of leaf switch 0 to spine switch 2: 0.5 of its bandwidth".
+std::string DescribeFault(const LinkFault& fault);
+
 /// The cluster for people: node groups, figures with their sources, the fabric, the kinds of paths
 /// between GPUs with an example of each, faults, and what they cut off. Ends in a line break.
 /// Cost: builds the graph of the whole cluster.

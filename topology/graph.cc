@@ -11,8 +11,6 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/connected_components.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
-#include <boost/graph/filtered_graph.hpp>
-#include <boost/property_map/function_property_map.hpp>
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -24,29 +22,75 @@ namespace {
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Device, Link>;
 using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
-using Edge = boost::graph_traits<Graph>::edge_descriptor;
+
+bool IsSwitchOfFabric(const Device& device) { return device.kind >= DeviceKind::kLeaf; }
+
+// Up links have even ids.
+bool LeadsUp(const Link& link) { return link.id.value() % 2 == 0; }
 
 // Which devices hand on what is not for them, on the way between two ends.
 struct MayForward {
-  const Graph* graph = nullptr;
-  Vertex source = 0;
-  std::optional<base::NodeId> from_node;
-  std::optional<base::NodeId> to_node;
+  const Device& source;
+  const Device& target;
 
-  bool operator()(const Edge& edge) const {
-    const Vertex vertex = boost::source(edge, *graph);
-    if (vertex == source) return true;
-    const Device& device = (*graph)[vertex];
+  bool operator()(const Device& device) const {
+    if (device.id == source.id) return true;
     if (device.kind == DeviceKind::kHost) return false;
-    return device.kind != DeviceKind::kGpu || device.node == from_node || device.node == to_node;
+    return device.kind != DeviceKind::kGpu || device.domain == source.domain ||
+           device.domain == target.domain;
   }
 };
+
+// What comes from the fabric goes to a GPU: neither the NIC nor the PCIe switch sends it back.
+bool TellsDirections(const Device& device) {
+  return device.kind == DeviceKind::kPcieSwitch || device.kind == DeviceKind::kNic ||
+         IsSwitchOfFabric(device);
+}
+
+// A graph for searching, in which what has turned down stays down: device v is the vertex 2v for
+// data on its way up and, of those that tell directions, 2v + 1 for data on its way down. All of
+// these but NICs turn what goes up.
+using Weighted =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+                          boost::property<boost::edge_weight_t, std::int64_t>>;
+
+Weighted UpAndDown(const Graph& graph, const MayForward& may_forward) {
+  Weighted lifted(2 * boost::num_vertices(graph));
+  const auto [first_vertex, last_vertex] = boost::vertices(graph);
+  for (auto vertex = first_vertex; vertex != last_vertex; ++vertex) {
+    const Device& device = graph[*vertex];
+    if (!TellsDirections(device) || device.kind == DeviceKind::kNic) continue;
+    boost::add_edge(2 * *vertex, 2 * *vertex + 1, 0, lifted);
+  }
+  const auto [first, last] = boost::edges(graph);
+  for (auto edge = first; edge != last; ++edge) {
+    const Vertex from = boost::source(*edge, graph);
+    const Vertex to = boost::target(*edge, graph);
+    if (!may_forward(graph[from])) continue;
+    const std::size_t down = LeadsUp(graph[*edge]) ? 0 : 1;
+    boost::add_edge(2 * from + (TellsDirections(graph[from]) ? down : 0),
+                    2 * to + (TellsDirections(graph[to]) ? down : 0), RoutingCost(graph[*edge]),
+                    lifted);
+  }
+  return lifted;
+}
+
+// The predecessor of each vertex on the path of least cost; its own if it can't be reached.
+std::vector<Vertex> Search(const Weighted& lifted, Vertex source) {
+  std::vector<Vertex> previous(boost::num_vertices(lifted));
+  const auto index = boost::get(boost::vertex_index, lifted);
+  boost::dijkstra_shortest_paths(
+      lifted, source,
+      boost::predecessor_map(boost::make_iterator_property_map(previous.begin(), index)));
+  return previous;
+}
 
 }  // namespace
 
 struct ClusterGraph::Parts {
   Graph graph;
   std::map<base::DeviceId, Vertex> vertices;
+  std::vector<Link> dead;
 };
 
 ClusterGraph::ClusterGraph(ClusterGraph&& other) noexcept = default;
@@ -61,7 +105,11 @@ ClusterGraph::ClusterGraph(const Cluster& cluster, std::span<const base::DeviceI
     for (const base::LinkId link_id : cluster.LinksFrom(id)) {
       const Link link = cluster.LinkAt(link_id);
       const auto to = parts->vertices.find(link.to);
-      if (to == parts->vertices.end() || link.is_dead()) continue;
+      if (to == parts->vertices.end()) continue;
+      if (link.is_dead()) {
+        parts->dead.push_back(link);
+        continue;
+      }
       boost::add_edge(parts->vertices.at(id), to->second, link, parts->graph);
     }
   }
@@ -77,21 +125,21 @@ std::vector<base::DeviceId> AllDevices(const Cluster& cluster) {
   return devices;
 }
 
-// What can be reached from the GPU without entering another node.
+// What can be reached from the GPU without entering another NVLink domain. Switches of the fabric
+// are reached from below and not left again.
 void AddSurroundings(const Cluster& cluster, base::DeviceId gpu, std::set<base::DeviceId>& found) {
-  const base::NodeId node = cluster.NodeOf(gpu);
+  const int domain = cluster.NvlinkDomainOf(gpu);
   std::vector<base::DeviceId> todo = {gpu};
-  std::set<base::DeviceId> visited = {gpu};
   while (!todo.empty()) {
     const base::DeviceId id = todo.back();
     todo.pop_back();
-    found.insert(id);
-    if (!cluster.DeviceAt(id).node) continue;  // a leaf; its spine is added by the caller
-    for (const base::LinkId link : cluster.LinksFrom(id)) {
-      const Device next = cluster.DeviceAt(cluster.LinkAt(link).to);
-      if ((!next.node || next.node == node) && visited.insert(next.id).second) {
-        todo.push_back(next.id);
-      }
+    if (!found.insert(id).second) continue;
+    const bool is_of_fabric = IsSwitchOfFabric(cluster.DeviceAt(id));
+    for (const base::LinkId link_id : cluster.LinksFrom(id)) {
+      const Link link = cluster.LinkAt(link_id);
+      const Device next = cluster.DeviceAt(link.to);
+      const bool is_elsewhere = next.kind == DeviceKind::kGpu && next.domain != domain;
+      if (!is_elsewhere && (!is_of_fabric || LeadsUp(link))) todo.push_back(next.id);
     }
   }
 }
@@ -100,12 +148,10 @@ void AddSurroundings(const Cluster& cluster, base::DeviceId gpu, std::set<base::
 
 ClusterGraph::ClusterGraph(const Cluster& cluster) : ClusterGraph(cluster, AllDevices(cluster)) {}
 
-ClusterGraph ClusterGraph::OfNodesOf(const Cluster& cluster, base::DeviceId a, base::DeviceId b) {
+ClusterGraph ClusterGraph::OfDomainsOf(const Cluster& cluster, base::DeviceId a, base::DeviceId b) {
   std::set<base::DeviceId> devices;
   AddSurroundings(cluster, a, devices);
   AddSurroundings(cluster, b, devices);
-  const base::DeviceId last{cluster.num_devices() - 1};
-  if (cluster.DeviceAt(last).kind == DeviceKind::kSpine) devices.insert(last);
   return ClusterGraph(cluster, std::vector(devices.begin(), devices.end()));
 }
 
@@ -119,28 +165,39 @@ int ClusterGraph::num_live_links() const {
 
 std::optional<Route> ClusterGraph::Shortest(base::DeviceId from, base::DeviceId to) const {
   const Graph& graph = parts_->graph;
-  const Vertex source = parts_->vertices.at(from);
-  const Vertex target = parts_->vertices.at(to);
-  const MayForward may_forward{.graph = &graph,
-                               .source = source,
-                               .from_node = graph[source].node,
-                               .to_node = graph[target].node};
-  const boost::filtered_graph<Graph, MayForward> usable(graph, may_forward);
-  const auto cost = boost::make_function_property_map<Edge, std::int64_t>(
-      [&graph](const Edge& edge) { return RoutingCost(graph[edge]); });
-  std::vector<Vertex> previous(boost::num_vertices(graph));
-  const auto index = boost::get(boost::vertex_index, graph);
-  boost::dijkstra_shortest_paths(usable, source,
-                                 boost::weight_map(cost).predecessor_map(
-                                     boost::make_iterator_property_map(previous.begin(), index)));
+  const Vertex source = 2 * parts_->vertices.at(from);
+  const Vertex target = 2 * parts_->vertices.at(to);
+  const Weighted lifted =
+      UpAndDown(graph, {.source = graph[source / 2], .target = graph[target / 2]});
+  const std::vector<Vertex> previous = Search(lifted, source);
 
   Route route{.from = from, .to = to, .links = {}};
   for (Vertex vertex = target; vertex != source; vertex = previous[vertex]) {
     if (previous[vertex] == vertex) return std::nullopt;
-    route.links.push_back(graph[boost::edge(previous[vertex], vertex, graph).first]);
+    const Vertex before = previous[vertex] / 2;
+    if (before == vertex / 2) continue;  // the turn inside a switch
+    route.links.push_back(graph[boost::edge(before, vertex / 2, graph).first]);
   }
   std::reverse(route.links.begin(), route.links.end());
   return route;
+}
+
+std::vector<Link> ClusterGraph::DeadLinksBetween(base::DeviceId from, base::DeviceId to) const {
+  const Graph& graph = parts_->graph;
+  const Vertex source = 2 * parts_->vertices.at(from);
+  const Device& target = graph[parts_->vertices.at(to)];
+  const std::vector<Vertex> previous =
+      Search(UpAndDown(graph, {.source = graph[source / 2], .target = target}), source);
+  const auto is_reached = [&](base::DeviceId id) {
+    const Vertex up = 2 * parts_->vertices.at(id);
+    return up == source || previous[up] != up || previous[up + 1] != up + 1;
+  };
+  std::vector<Link> around;
+  for (const Link& link : parts_->dead) {
+    if (is_reached(link.from) && !is_reached(link.to)) around.push_back(link);
+  }
+  std::ranges::sort(around, {}, &Link::id);
+  return around;
 }
 
 std::vector<std::vector<base::DeviceId>> ClusterGraph::GpuIslands() const {

@@ -24,9 +24,9 @@ class ClusterGraph {
  public:
   /// The whole cluster.
   explicit ClusterGraph(const Cluster& cluster);
-  /// What two GPUs can use to reach each other: the devices of their nodes, the leaf switches of
-  /// those nodes and the spine.
-  static ClusterGraph OfNodesOf(const Cluster& cluster, base::DeviceId a, base::DeviceId b);
+  /// What two GPUs can use to reach each other: the devices of their NVLink domains, the leaf
+  /// switches of those, the spines of their pods and the cores.
+  static ClusterGraph OfDomainsOf(const Cluster& cluster, base::DeviceId a, base::DeviceId b);
 
   ClusterGraph(ClusterGraph&& other) noexcept;
   ~ClusterGraph();
@@ -35,8 +35,12 @@ class ClusterGraph {
   int num_live_links() const;
 
   /// The path of least RoutingCost from a GPU; absent if there is none. No path leads through a
-  /// host's memory, or through a GPU of a third node.
+  /// host's memory, through a GPU of a third NVLink domain, or down to a switch and up again.
   std::optional<Route> Shortest(base::DeviceId from, base::DeviceId to) const;
+
+  /// The cut where there is no path: dead links from what can be reached on the way to the other
+  /// end to what can't, by their ids.
+  std::vector<Link> DeadLinksBetween(base::DeviceId from, base::DeviceId to) const;
 
   /// The GPUs, sorted, in sets that can reach each other; one set if the cluster is whole. Largest
   /// set first, equal ones by their first GPU.

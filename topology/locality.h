@@ -12,6 +12,9 @@ namespace isthmus::topology {
 /// Two groups with equal localities cost the same, so folding uses it as a signature. It does not
 /// say where the group lies, nor in which order its ranks are.
 ///
+/// A *node* here is an NVLink domain: the nodes of one count together, as NCCL counts them
+/// (multi-node NVLink), and so do their NICs.
+///
 /// Made by Cluster::Locality. Faults are included: a GPU whose way to its NIC is dead counts with
 /// the NIC that its traffic takes instead. Figures of NICs and rails are 0 in a group of one node.
 struct GroupLocality {
@@ -24,7 +27,8 @@ struct GroupLocality {
   int num_rails = 0;          ///< distinct NIC indices
   int min_nics_per_node = 0;  ///< distinct NICs used by the group in a node, least over its nodes
   /// How far apart two of the ranks may be: kSameDevice, kNvlink (one node), kRail (one leaf
-  /// switch), kCrossRail (one leaf group) or kSpine. Detours round dead links don't count.
+  /// switch), kCrossRail (one leaf group), kSpine (one pod) or kCore. Detours round dead links
+  /// don't count.
   PathKind farthest = PathKind::kSameDevice;
   /// Per GPU and direction, least over the group's GPUs; of the detour to its neighbour for a GPU
   /// whose NVLink is dead. 0 if all nodes have one GPU.

@@ -15,6 +15,7 @@ PathKind Route::Kind() const {
                        [kind](const Link& link) { return link.kind == kind; });
   };
   if (links.empty()) return PathKind::kSameDevice;
+  if (has(LinkKind::kCore)) return PathKind::kCore;
   if (has(LinkKind::kUplink)) return PathKind::kSpine;
   const bool has_nvlink = has(LinkKind::kNvlink);
   if (has(LinkKind::kNic)) return has_nvlink ? PathKind::kCrossRail : PathKind::kRail;
@@ -62,6 +63,8 @@ std::string_view NameOf(DeviceKind kind) {
       return "leaf";
     case DeviceKind::kSpine:
       return "spine";
+    case DeviceKind::kCore:
+      return "core";
   }
   ISTHMUS_CHECK(false, "no such device kind {}", static_cast<int>(kind));
 }
@@ -76,6 +79,8 @@ std::string_view NameOf(LinkKind kind) {
       return "nic";
     case LinkKind::kUplink:
       return "uplink";
+    case LinkKind::kCore:
+      return "core-link";
   }
   ISTHMUS_CHECK(false, "no such link kind {}", static_cast<int>(kind));
 }
@@ -94,6 +99,8 @@ std::string_view NameOf(PathKind kind) {
       return "cross-rail";
     case PathKind::kSpine:
       return "spine";
+    case PathKind::kCore:
+      return "core";
   }
   ISTHMUS_CHECK(false, "no such path kind {}", static_cast<int>(kind));
 }
@@ -101,11 +108,16 @@ std::string_view NameOf(PathKind kind) {
 std::string LabelOf(const Device& device) {
   const std::string_view kind = NameOf(device.kind);
   switch (device.kind) {
+    case DeviceKind::kCore:
+      return device.is_layer ? std::string(kind) : fmt::format("{} {}", kind, device.index);
     case DeviceKind::kSpine:
-      return std::string(kind);
+      if (!device.pod) return std::string(kind);
+      return device.is_layer ? fmt::format("{} {}", kind, *device.pod)
+                             : fmt::format("{} {}.{}", kind, *device.pod, device.index);
     case DeviceKind::kLeaf:
       return fmt::format("{} {}.{}", kind, device.leaf_group.value(), device.index);
     case DeviceKind::kNvSwitch:
+      return fmt::format("{} {}", kind, device.domain.value());
     case DeviceKind::kHost:
       return fmt::format("{} {}", kind, device.node.value().value());
     default:

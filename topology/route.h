@@ -11,18 +11,22 @@
 
 namespace isthmus::topology {
 
-enum class DeviceKind { kGpu, kNvSwitch, kPcieSwitch, kNic, kHost, kLeaf, kSpine };
-inline constexpr int kNumDeviceKinds = 7;
+enum class DeviceKind { kGpu, kNvSwitch, kPcieSwitch, kNic, kHost, kLeaf, kSpine, kCore };
+inline constexpr int kNumDeviceKinds = 8;
 
-/// A vertex of the cluster. The NVSwitches of a node count as one device, and so do all spine
-/// switches: neither blocks.
+/// A vertex of the cluster. The NVSwitches of an NVLink domain count as one device, and without
+/// ECMP so do the spine switches (of a pod) and the core switches: none of them blocks.
 struct Device {
   base::DeviceId id{0};
   DeviceKind kind = DeviceKind::kGpu;
-  std::optional<base::NodeId> node{};  ///< absent for leaves and the spine
-  int index =
-      0;  ///< in its node; of a leaf: in its leaf group, which is its rail if rail-optimised
-  std::optional<int> leaf_group{};  ///< absent for the spine
+  std::optional<base::NodeId> node{};  ///< of what a node has; an NVSwitch may have several
+  /// In its node; of a leaf in its leaf group, which is its rail if rail-optimised; of a spine in
+  /// its pod.
+  int index = 0;
+  std::optional<int> leaf_group{};  ///< absent for spines and cores
+  std::optional<int> domain{};      ///< the NVLink domain of a GPU or NVSwitch
+  std::optional<int> pod{};         ///< of a spine, if there are pods
+  bool is_layer = false;            ///< a spine or core that stands for all of its layer
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -31,7 +35,8 @@ enum class LinkKind {
   kNvlink,  ///< GPU – NVSwitch
   kPcie,    ///< GPU – PCIe switch, PCIe switch – NIC, PCIe switch – host
   kNic,     ///< NIC – leaf
-  kUplink,  ///< leaf – spine, all ports of the leaf together
+  kUplink,  ///< leaf – spine, all ports between the two together
+  kCore,    ///< spine – core, all ports between the two together
 };
 
 /// One direction of a cable. Traffic in the other direction does not slow it.
@@ -54,7 +59,8 @@ enum class PathKind {
   kNvlink,      ///< inside an NVLink domain
   kRail,        ///< through one leaf switch; with rail-optimised wiring: NICs of the same rail
   kCrossRail,   ///< as kRail, after or before NVLink has brought the data to another rail
-  kSpine,       ///< through the spine
+  kSpine,       ///< through a spine switch
+  kCore,        ///< through a core switch, from pod to pod
 };
 
 /// The links that a transfer crosses, in order. Empty if both ends are the same device.
@@ -81,7 +87,9 @@ std::string_view NameOf(DeviceKind kind);
 std::string_view NameOf(LinkKind kind);
 std::string_view NameOf(PathKind kind);
 
-/// For people: "gpu 2.5" is GPU 5 of node 2, "leaf 0.5" leaf switch 5 of leaf group 0, "host 2".
+/// For people: "gpu 2.5" is GPU 5 of node 2, "leaf 0.5" leaf switch 5 of leaf group 0, "host 2",
+/// "nvswitch 2" that of NVLink domain 2. "spine 1.3" is spine switch 3 of pod 1, "core 3" core
+/// switch 3; "spine", "spine 1" and "core" stand for a layer.
 std::string LabelOf(const Device& device);
 
 }  // namespace isthmus::topology

@@ -1,3 +1,5 @@
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/ids.h"
@@ -12,23 +14,45 @@ using topology::LeafWiring;
 using topology::RanksShare;
 using topology::Sourced;
 
-// A figure: its value alone, or `{value: …, source: …}`.
+// A figure: its value alone, or `{value: …, source: …}`. One that is `fallback` is not printed.
 template <typename T, typename MakeScalar>
 void Figure(Archive& archive, std::string_view key, Sourced<T>& figure, MakeScalar make,
-            std::string_view doc) {
+            std::string_view doc, const Sourced<T>& fallback = {}) {
+  const bool is_default = figure == fallback;
   Scalar alone = make(figure.value);
   alone.parse = [&figure, parse = std::move(alone.parse)](const std::string& text, bool is_quoted) {
     figure.source = "stated by the scenario";
     return parse(text, is_quoted);
   };
+  if (is_default) alone.print = [] { return std::optional<std::string>(); };
   archive.StructOr(
-      key, std::move(alone), !figure.source.empty(),
+      key, std::move(alone), !is_default && !figure.source.empty(),
       [&figure, make](Archive& inner) {
         inner.Value("value", make(figure.value), kRequired, "the figure");
         inner.Value("source", TextScalar(figure.source), kOptional,
                     "data sheet, measurement, or `assumed: …` with the reason");
       },
       doc);
+}
+
+// A count that is printed only where it is not `fallback`.
+Scalar CountUnless(int fallback, int& value, IntegerRange range) {
+  Scalar scalar = Integer(value, range);
+  scalar.print = [fallback, &value, print = std::move(scalar.print)] {
+    return value == fallback ? std::nullopt : print();
+  };
+  return scalar;
+}
+
+// A struct that may be absent.
+template <typename T, typename Body>
+void Optional(Archive& archive, std::string_view key, std::optional<T>& value, Body body,
+              std::string_view doc) {
+  bool is_set = value.has_value();
+  T fresh = value.value_or(T{});
+  archive.Struct(
+      key, [&fresh, body](Archive& inner) { body(inner, fresh); }, &is_set, doc);
+  value = is_set ? std::optional<T>(std::move(fresh)) : std::nullopt;
 }
 
 template <typename IdType>
@@ -38,35 +62,74 @@ Scalar IdScalar(IdType& id) {
                        {0, kRankCount.max - 1});
 }
 
+Scalar CountScalar(int& value) { return Integer(value, kRankCount); }
+Scalar OversubscriptionScalar(double& value) { return Real(value, 1.0, 100.0); }
+
+void CoreFields(Archive& archive, topology::CoreTier& core) {
+  Figure(archive, "leaf_groups_per_pod", core.leaf_groups_per_pod, CountScalar,
+         "leaf groups under the same spine switches");
+  const topology::CoreTier fresh;
+  Figure(archive, "num_cores", core.num_cores, CountScalar,
+         "core switches, as many over each spine switch of a pod; absent: 1 if num_spines is 1",
+         fresh.num_cores);
+  Figure(archive, "oversubscription", core.oversubscription, OversubscriptionScalar,
+         "bandwidth of a pod's spine switches down to leaves over that up to cores");
+  Figure(archive, "port_bandwidth", core.port_bandwidth, BandwidthScalar,
+         "of one port between spine and core");
+  Figure(archive, "hop_latency", core.hop_latency, TimeScalar, "spine to core, switch included");
+}
+
+void EcmpFields(Archive& archive, topology::Ecmp& ecmp) {
+  archive.Value(
+      "seed",
+      IntegerScalar([&ecmp](std::int64_t value) { ecmp.seed = static_cast<std::uint64_t>(value); },
+                    [&ecmp] { return std::optional(static_cast<std::int64_t>(ecmp.seed)); },
+                    {0, std::numeric_limits<std::int64_t>::max()}),
+      kOptional, "another seed, other pairs that collide");
+}
+
 void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
   archive.Value("wiring",
                 OneOf(fabric.wiring, {Means("rail_optimised", LeafWiring::kRailOptimised),
                                       Means("shared", LeafWiring::kShared)}),
                 kOptional,
                 "rail_optimised: a leaf switch per NIC index; shared: one for all NICs of a group");
-  Figure(
-      archive, "nodes_per_leaf_group", fabric.nodes_per_leaf_group,
-      [](int& value) { return Integer(value, kRankCount); }, "nodes under the same leaf switches");
-  Figure(
-      archive, "oversubscription", fabric.oversubscription,
-      [](double& value) { return Real(value, 1.0, 100.0); },
-      "bandwidth of a leaf switch down to NICs over that up to spines");
+  Figure(archive, "nodes_per_leaf_group", fabric.nodes_per_leaf_group, CountScalar,
+         "nodes under the same leaf switches");
+  Figure(archive, "oversubscription", fabric.oversubscription, OversubscriptionScalar,
+         "bandwidth of a leaf switch down to NICs over that up to spines");
   Figure(archive, "spine_port_bandwidth", fabric.spine_port_bandwidth, BandwidthScalar,
          "of one port between leaf and spine");
   Figure(archive, "hop_latency", fabric.hop_latency, TimeScalar, "leaf to spine, switch included");
+  const topology::FabricSpec fresh;
+  Figure(archive, "num_spines", fabric.num_spines, CountScalar,
+         "spine switches, of a pod if there are cores; each is joined to every leaf; absent: 1",
+         fresh.num_spines);
+  Optional(archive, "core", fabric.core, CoreFields,
+           "a third tier: core switches over pods of leaf groups");
+  Optional(archive, "ecmp", fabric.ecmp, EcmpFields,
+           "each pair of NICs keeps to one spine and core switch, drawn by hash; absent: traffic "
+           "spreads evenly, as if the switches of a layer were one");
 }
 
 void FaultFields(Archive& archive, topology::LinkFault& fault) {
   archive.Value(
       "part",
       OneOf(fault.part, {Means("nvlink", FaultyPart::kNvlink), Means("pcie", FaultyPart::kPcie),
-                         Means("nic", FaultyPart::kNic), Means("uplink", FaultyPart::kUplink)}),
-      kRequired, "which kind of link");
-  archive.Value("node", IdScalar(fault.node), kRequired, "the node it belongs to");
+                         Means("nic", FaultyPart::kNic), Means("uplink", FaultyPart::kUplink),
+                         Means("core_link", FaultyPart::kCoreLink),
+                         Means("spine", FaultyPart::kSpine), Means("core", FaultyPart::kCore)}),
+      kRequired,
+      "which kind of link: of a GPU, NIC, leaf switch (uplink) or spine switch (core_link), or all "
+      "links of a spine or core switch");
+  archive.Value("node", IdScalar(fault.node), kRequired,
+                "the node it belongs to, by its leaf group or pod too; of a core switch any");
   archive.Value("index", Integer(fault.index, {0, kDegree.max}), kRequired,
-                "of the GPU, NIC or leaf switch in the node");
+                "of the GPU or NIC in the node, leaf switch in the leaf group, spine in the pod");
   archive.Value("bandwidth_factor", Real(fault.bandwidth_factor, 0.0, 1.0), kRequired,
                 "what is left of the bandwidth; 0: dead");
+  archive.Value("to", Integer(fault.to, {0, kDegree.max}), kOptional,
+                "of an uplink only that to this spine, of a core_link to this core; absent: all");
 }
 
 void SlowGpuFields(Archive& archive, topology::SlowGpu& gpu) {
@@ -98,6 +161,9 @@ void Fields(Archive& archive, topology::NodeGroup& group) {
                 "GPUs of a node");
   archive.Value("nics_per_node", Integer(group.nics_per_node, {0, 1'024}), kOptional,
                 "network cards of a node; divides gpus_per_node; 0 only in a cluster of one node");
+  archive.Value("nodes_per_nvlink_domain",
+                CountUnless(1, group.nodes_per_nvlink_domain, kRankCount), kOptional,
+                "nodes whose GPUs one NVSwitch fabric joins, 18 of GB200 NVL72; absent: 1");
   archive.Value("source", TextScalar(group.source), kOptional, "of the counts");
   Figure(archive, "nvlink_bandwidth", group.nvlink_bandwidth, BandwidthScalar,
          "of a GPU into NVSwitch");

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "plan/schedule/interleaved.h"
-#include "topology/cluster.h"
+#include "topology/check_spec.h"
 
 namespace isthmus::scenarios::internal {
 namespace {
@@ -108,14 +108,10 @@ plan::Job MakeJob(const ScenarioSpec& spec, const ModuleSpec& decoder, plan::Pla
   return job;
 }
 
-// topology knows best what can be built; its mistakes are put at the cluster's place.
+// topology knows best what can be built.
 void CheckCluster(Resolution& resolution) {
-  try {
-    const topology::Cluster cluster(resolution.spec.cluster);
-    static_cast<void>(cluster);
-  } catch (const base::Error& error) {
-    const Place place = Locate(resolution.root, "cluster");
-    resolution.diagnostics.AddError(place.key_origin, {}, error.what());
+  for (const topology::SpecMistake& mistake : topology::MistakesOf(resolution.spec.cluster)) {
+    resolution.Complain("cluster." + mistake.path, mistake.what, mistake.hint);
   }
 }
 

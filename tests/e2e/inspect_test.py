@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 
 import isthmus_cli
 from isthmus_cli import run
@@ -46,6 +47,38 @@ class TopologyTest(isthmus_cli.CliTest):
         route = json.loads(run("topology", "h100-dgx", "--nodes", 4, "--from", 3, "--to", 20, "--json").stdout)
         self.assertEqual(route["bandwidth_Bps"], 50e9)  # one 400 Gbit/s NIC
         self.assertGreater(len(route["links"]), 2)
+
+    def test_writes_files_that_it_reads_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy, picture = os.path.join(folder, "copy.yaml"), os.path.join(folder, "nvl72.svg")
+            result = run("topology", "gb200-nvl72", "--nodes", 36, "--export", copy, "--picture", picture)
+            self.assert_ends(result, 0)
+            self.assertIn("18 nodes, 72 GPUs", result.stdout)
+            # What the cluster is was written, so that it says the same of itself.
+            self.assertEqual(run("topology", copy).stdout, result.stdout)
+            answer = json.loads(run("topology", copy, "--json").stdout)
+            self.assertEqual(answer["num_nvlink_domains"], 2)
+            with open(picture) as file:
+                self.assertIn("NVLink domain 0", file.read())
+            self.assert_user_error(run("topology", copy, "--export", copy), "copy.yaml", "overwrite")
+
+    def test_draws_switches_for_pairs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.yaml")
+            with open(path, "w") as file:
+                file.write("extends: h100-fat-tree\nfabric:\n  ecmp: {seed: 5}\n")
+            route = lambda: json.loads(
+                run("topology", path, "--nodes", 256, "--from", 0, "--to", 2047, "--json").stdout)
+            self.assertEqual(route()["kind"], "core")
+            self.assertEqual(route(), route())
+            self.assertRegex(route()["links"][3]["to"], r"^spine 0\.\d+$")
+
+    def test_places_mistakes_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.yaml")
+            with open(path, "w") as file:
+                file.write("extends: h100-dgx\nnode_groups:\n  dgx: {nics_per_node: 3}\n")
+            self.assert_user_error(run("topology", path), "cluster.yaml:3:24", "does not divide")
 
     def test_refuses_what_is_not_there(self):
         self.assert_user_error(run("topology", "h100-dgz"), "h100-dgz", "h100-dgx")

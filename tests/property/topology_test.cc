@@ -12,8 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "tests/support/random_cluster.h"
 #include "topology/cluster.h"
 #include "topology/graph.h"
+#include "topology/presets.h"
 
 namespace isthmus::topology {
 namespace {
@@ -26,78 +28,8 @@ using base::Rank;
 
 constexpr std::uint64_t kNumCases = 800;
 
-int Between(RandomStream& random, int low, int high) {
-  return static_cast<int>(random.UniformInt(low, high));
-}
-
-Sourced<base::Seconds> RandomLatency(RandomStream& random, int low_ns, int high_ns) {
-  return {base::Seconds{Between(random, low_ns, high_ns) * 1e-9}, "random"};
-}
-
-Sourced<base::BytesPerSecond> RandomBandwidth(RandomStream& random) {
-  return {base::BytesPerSecond{Between(random, 1, 500) * 1e9}, "random"};
-}
-
-NodeGroup RandomGroup(RandomStream& random, int index) {
-  constexpr std::array kGpus = {1, 2, 4, 8};
-  NodeGroup group;
-  group.name = "group" + std::string(1, static_cast<char>('0' + index));
-  group.num_nodes = Between(random, 1, 6);
-  group.gpus_per_node = random.Pick<int>(kGpus);
-  group.nics_per_node = group.gpus_per_node;
-  while (group.nics_per_node > 1 && random.Chance(0.3)) group.nics_per_node /= 2;
-  group.gpu = "gpu";
-  group.source = "random";
-  group.nvlink_bandwidth = RandomBandwidth(random);
-  group.nvlink_latency = RandomLatency(random, 0, 300);
-  group.pcie_bandwidth = RandomBandwidth(random);
-  group.pcie_latency = RandomLatency(random, 300, 500);
-  group.nic_bandwidth = RandomBandwidth(random);
-  group.nic_latency = RandomLatency(random, 0, 900);
-  return group;
-}
-
-ClusterSpec RandomSpec(RandomStream& random) {
-  ClusterSpec spec;
-  spec.name = "random";
-  const int num_groups = Between(random, 1, 3);
-  for (int index = 0; index < num_groups; ++index) {
-    spec.node_groups.push_back(RandomGroup(random, index));
-  }
-  spec.fabric.wiring = random.Chance(0.7) ? LeafWiring::kRailOptimised : LeafWiring::kShared;
-  spec.fabric.nodes_per_leaf_group = {Between(random, 1, 4), "random"};
-  spec.fabric.oversubscription = {1.0 + Between(random, 0, 3), "random"};
-  spec.fabric.spine_port_bandwidth = RandomBandwidth(random);
-  spec.fabric.hop_latency = RandomLatency(random, 0, 500);
-  return spec;
-}
-
-// Up to `count` links with 0 (dead) or part of their bandwidth left.
-void AddFaults(ClusterSpec& spec, RandomStream& random, int count, double dead) {
-  constexpr std::array kParts = {FaultyPart::kNvlink, FaultyPart::kPcie, FaultyPart::kNic,
-                                 FaultyPart::kUplink};
-  for (int fault = 0; fault < count; ++fault) {
-    int node = 0;
-    const auto group_index = Between(random, 0, static_cast<int>(spec.node_groups.size()) - 1);
-    for (int index = 0; index < group_index; ++index) {
-      node += spec.node_groups[static_cast<std::size_t>(index)].num_nodes;
-    }
-    const NodeGroup& group = spec.node_groups[static_cast<std::size_t>(group_index)];
-    node += Between(random, 0, group.num_nodes - 1);
-    const FaultyPart part = random.Pick<FaultyPart>(kParts);
-    if (part == FaultyPart::kNvlink && group.gpus_per_node == 1) continue;
-    const bool is_shared_leaf =
-        part == FaultyPart::kUplink && spec.fabric.wiring == LeafWiring::kShared;
-    const bool is_of_gpu = part == FaultyPart::kNvlink || part == FaultyPart::kPcie;
-    const int count_of_part =
-        is_shared_leaf ? 1 : (is_of_gpu ? group.gpus_per_node : group.nics_per_node);
-    spec.link_faults.push_back({part, NodeId{node}, Between(random, 0, count_of_part - 1),
-                                random.Chance(dead) ? 0 : random.UniformReal()});
-  }
-}
-
 DeviceId RandomGpu(const Cluster& cluster, RandomStream& random) {
-  return DeviceId{Between(random, 0, cluster.num_gpus() - 1)};
+  return DeviceId{tests::Between(random, 0, cluster.num_gpus() - 1)};
 }
 
 std::int64_t CostOf(const Route& route) {
@@ -149,7 +81,7 @@ TEST(TopologyProperty, ArithmeticRoutesAreTheShortestOfTheGraph) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, "topology.routes");
-    CheckRoutesOf(Cluster(RandomSpec(random)), random);
+    CheckRoutesOf(Cluster(tests::RandomCluster(random)), random);
     if (HasFatalFailure()) return;
   }
 }
@@ -158,8 +90,8 @@ TEST(TopologyProperty, RoutesRoundDeadLinksAreTheShortestOfTheGraph) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, "topology.faults");
-    ClusterSpec spec = RandomSpec(random);
-    AddFaults(spec, random, 8, 0.8);
+    ClusterSpec spec = tests::RandomCluster(random);
+    tests::AddFaults(spec, random, 8, 0.8);
     CheckRoutesOf(Cluster(spec), random);
     if (HasFatalFailure()) return;
   }
@@ -169,7 +101,7 @@ TEST(TopologyProperty, EveryLinkLeavesOneDeviceAndHasAWayBack) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, "topology.links");
-    const Cluster cluster(RandomSpec(random));
+    const Cluster cluster(tests::RandomCluster(random));
     std::map<LinkId, DeviceId> origins;
     for (DeviceId device{0}; device.value() < cluster.num_devices(); ++device) {
       EXPECT_EQ(cluster.DeviceAt(device).id, device);
@@ -186,19 +118,24 @@ TEST(TopologyProperty, EveryLinkLeavesOneDeviceAndHasAWayBack) {
     }
     int without_nvlink = 0;
     for (const NodeGroup& group : cluster.spec().node_groups) {
-      without_nvlink += group.gpus_per_node == 1 ? group.num_nodes : 0;
+      const bool is_alone = group.gpus_per_node == 1 && group.nodes_per_nvlink_domain == 1;
+      without_nvlink += is_alone ? group.num_nodes : 0;
     }
     EXPECT_EQ(static_cast<int>(origins.size()), cluster.num_links() - 2 * without_nvlink);
   }
 }
 
-// Where each GPU is if the nodes of every leaf group change places among themselves.
+// Where each GPU is if the nodes of every leaf group, or of an NVLink domain of several, change
+// places among themselves.
 std::vector<DeviceId> PermuteNodes(const Cluster& cluster, RandomStream& random) {
-  std::map<int, std::vector<NodeId>> leaf_groups;
+  std::map<std::pair<int, int>, std::vector<NodeId>> leaf_groups;
   std::map<NodeId, DeviceId> first_gpus;
   for (DeviceId gpu{0}; gpu.value() < cluster.num_gpus(); ++gpu) {
     if (!first_gpus.emplace(cluster.NodeOf(gpu), gpu).second) continue;
-    leaf_groups[cluster.DeviceAt(gpu).leaf_group.value()].push_back(cluster.NodeOf(gpu));
+    const bool is_single = cluster.NodeGroupOf(gpu).nodes_per_nvlink_domain == 1;
+    leaf_groups[{cluster.DeviceAt(gpu).leaf_group.value(),
+                 is_single ? -1 : cluster.NvlinkDomainOf(gpu)}]
+        .push_back(cluster.NodeOf(gpu));
   }
   std::map<NodeId, NodeId> moved;
   for (const auto& [leaf_group, nodes] : leaf_groups) {
@@ -220,7 +157,7 @@ std::vector<Rank> RandomRanks(const Cluster& cluster, RandomStream& random) {
   std::vector<Rank> ranks;
   for (Rank rank{0}; rank.value() < cluster.num_ranks(); ++rank) ranks.push_back(rank);
   random.Shuffle<Rank>(ranks);
-  ranks.resize(static_cast<std::size_t>(Between(random, 1, cluster.num_ranks())));
+  ranks.resize(static_cast<std::size_t>(tests::Between(random, 1, cluster.num_ranks())));
   if (random.Chance(0.5)) std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
@@ -229,7 +166,7 @@ TEST(TopologyProperty, PermutingNodeIdsChangesNothing) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, "topology.permute");
-    const Cluster cluster(RandomSpec(random));
+    const Cluster cluster(tests::RandomCluster(random));
     const std::vector<DeviceId> moved = PermuteNodes(cluster, random);
     for (int pair = 0; pair < 20; ++pair) {
       const DeviceId from = RandomGpu(cluster, random);
@@ -250,8 +187,8 @@ TEST(TopologyProperty, PermutingNodeIdsChangesNothing) {
 // The locality by sets, and the farthest pair by the routes themselves. Needs living links.
 GroupLocality SlowLocality(const Cluster& cluster, const std::vector<Rank>& ranks) {
   std::set<DeviceId> gpus;
-  std::map<NodeId, int> ranks_of_node;
-  std::map<NodeId, std::set<DeviceId>> nics_of_node;
+  std::map<int, int> ranks_of_node;  // NVLink domains count as nodes
+  std::map<int, std::set<DeviceId>> nics_of_node;
   std::set<int> leaf_groups;
   std::set<int> rails;
   std::set<base::BytesPerSecond> nvlinks;
@@ -259,13 +196,15 @@ GroupLocality SlowLocality(const Cluster& cluster, const std::vector<Rank>& rank
   for (const Rank rank : ranks) {
     const DeviceId gpu = cluster.DeviceOf(rank);
     const DeviceId nic = cluster.NicOf(gpu).value();
+    const int domain = cluster.NvlinkDomainOf(gpu);
     gpus.insert(gpu);
-    ++ranks_of_node[cluster.NodeOf(gpu)];
-    nics_of_node[cluster.NodeOf(gpu)].insert(nic);
+    ++ranks_of_node[domain];
+    nics_of_node[domain].insert(nic);
     leaf_groups.insert(cluster.DeviceAt(gpu).leaf_group.value());
     rails.insert(cluster.DeviceAt(nic).index);
     nics.insert(cluster.LinkAt(cluster.LinksFrom(nic).back()).bandwidth);
-    if (cluster.NodeGroupOf(gpu).gpus_per_node > 1) {
+    const NodeGroup& group = cluster.NodeGroupOf(gpu);
+    if (group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1) {
       nvlinks.insert(cluster.LinkAt(cluster.LinksFrom(gpu).front()).bandwidth);
     }
   }
@@ -301,12 +240,12 @@ TEST(TopologyProperty, LocalityEqualsABruteForce) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomStream random(seed, "topology.locality");
-    ClusterSpec spec = RandomSpec(random);
-    AddFaults(spec, random, 5, 0);
+    ClusterSpec spec = tests::RandomCluster(random);
+    tests::AddFaults(spec, random, 5, 0);
     if (random.Chance(0.3)) {  // several ranks on a GPU, in no order
       const int num_gpus = Cluster(spec).num_gpus();
       for (int rank = 0; rank < num_gpus; ++rank) {
-        spec.rank_devices.emplace_back(Between(random, 0, num_gpus - 1));
+        spec.rank_devices.emplace_back(tests::Between(random, 0, num_gpus - 1));
       }
     }
     const Cluster cluster(spec);
@@ -318,6 +257,58 @@ TEST(TopologyProperty, LocalityEqualsABruteForce) {
       expected.farthest = PathKind::kCrossRail;
     }
     EXPECT_EQ(locality, expected);
+  }
+}
+
+// How many routes from the first half of the GPUs to the second, the same rail, cross each device.
+std::map<std::string, int> Loads(const Cluster& cluster, DeviceKind kind, int stride) {
+  std::map<std::string, int> loads;
+  const int half = cluster.num_gpus() / 2;
+  for (int from = 0; from < half; from += stride) {
+    for (int to = half; to < cluster.num_gpus(); to += stride) {
+      for (const Link& link : cluster.RouteBetween(DeviceId{from}, DeviceId{to}).links) {
+        const Device device = cluster.DeviceAt(link.to);
+        if (device.kind == kind) ++loads[LabelOf(device)];
+      }
+    }
+  }
+  return loads;
+}
+
+// 64 nodes x 64 nodes of one rail over 8 spines: 512 routes each on average. A fair draw is off by
+// sqrt(512 x 7/8) = 21; 5 of those are allowed.
+TEST(TopologyProperty, EcmpDealsPairsEvenly) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ClusterSpec spec = H100Dgx(128);
+    spec.fabric.num_spines = {8, "test"};
+    spec.fabric.ecmp = Ecmp{seed};
+    spec.fabric.nodes_per_leaf_group = {64, "test"};
+    const auto loads = Loads(Cluster(spec), DeviceKind::kSpine, 8);
+    EXPECT_EQ(loads.size(), 8U);
+    for (const auto& [spine, load] : loads) EXPECT_NEAR(load, 512, 105) << spine;
+    // Of a dead spine's 512 each of 7 others takes an equal part: 4,096 / 7 = 585.
+    spec.link_faults = {{FaultyPart::kSpine, NodeId{0}, 3, 0}};
+    const auto others = Loads(Cluster(spec), DeviceKind::kSpine, 8);
+    EXPECT_EQ(others.size(), 7U);
+    for (const auto& [spine, load] : others) EXPECT_NEAR(load, 585, 112) << spine;
+  }
+}
+
+TEST(TopologyProperty, EcmpIsAFunctionOfNicsAndSeed) {
+  for (std::uint64_t seed = 0; seed < kNumCases / 4; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, "topology.ecmp");
+    ClusterSpec spec = tests::RandomCluster(random);
+    if (!spec.fabric.ecmp) continue;
+    tests::AddFaults(spec, random, 3, 0.5);
+    const Cluster cluster(spec);
+    const Cluster again(spec);
+    for (int pair = 0; pair < 20; ++pair) {
+      const DeviceId from = RandomGpu(cluster, random);
+      const DeviceId to = RandomGpu(cluster, random);
+      EXPECT_EQ(cluster.FindRoute(from, to), again.FindRoute(from, to));
+    }
   }
 }
 

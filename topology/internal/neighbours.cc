@@ -11,15 +11,22 @@ namespace isthmus::topology::internal {
 Device Numbering::DeviceAt(base::DeviceId id) const {
   const int number = NumberOf(id);
   Device device{.id = id, .kind = KindOf(id)};
-  int node = number;  // of an NVSwitch or a host
+  int node = number;  // of a host
   switch (device.kind) {
     case DeviceKind::kGpu: {
       const GpuPlace place = PlaceOf(number);
       node = place.node;
       device.index = place.local;
+      device.domain = place.domain;
       break;
     }
-    case DeviceKind::kNvSwitch:
+    case DeviceKind::kNvSwitch: {
+      const Block& block = BlockOfDomain(number);
+      device.domain = number;
+      device.leaf_group = LeafGroupOfNode(block.first_node +
+                                          (number - block.first_domain) * block.nodes_per_domain);
+      return device;
+    }
     case DeviceKind::kHost:
       break;
     case DeviceKind::kPcieSwitch:
@@ -37,6 +44,13 @@ Device Numbering::DeviceAt(base::DeviceId id) const {
       return device;
     }
     case DeviceKind::kSpine:
+      device.index = number % spines_per_pod_;
+      if (has_cores_ || has_ecmp_) device.pod = number / spines_per_pod_;
+      device.is_layer = !has_ecmp_;
+      return device;
+    case DeviceKind::kCore:
+      device.index = number;
+      device.is_layer = !has_ecmp_;
       return device;
   }
   device.node = base::NodeId{node};
@@ -50,7 +64,7 @@ std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int num
   };
   switch (cable) {
     case kGpuNvlink:
-      return ends(DeviceKind::kGpu, DeviceKind::kNvSwitch, PlaceOf(number).node);
+      return ends(DeviceKind::kGpu, DeviceKind::kNvSwitch, PlaceOf(number).domain);
     case kGpuPcie:
       return ends(DeviceKind::kGpu, DeviceKind::kPcieSwitch, PlaceOf(number).pcie_switch);
     case kHostPcie:
@@ -59,8 +73,16 @@ std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int num
       return ends(DeviceKind::kPcieSwitch, DeviceKind::kNic, number);
     case kNicLeaf:
       return ends(DeviceKind::kNic, DeviceKind::kLeaf, LeafOfNic(number));
-    case kLeafSpine:
-      return ends(DeviceKind::kLeaf, DeviceKind::kSpine, 0);
+    case kLeafSpine: {
+      const int leaf = number / spines_per_pod_;
+      const int spine = PodOfLeaf(leaf) * spines_per_pod_ + number % spines_per_pod_;
+      return {DeviceOf(DeviceKind::kLeaf, leaf), DeviceOf(DeviceKind::kSpine, spine)};
+    }
+    case kSpineCore: {
+      const int spine = number / cores_per_spine_;
+      const int core = spine % spines_per_pod_ * cores_per_spine_ + number % cores_per_spine_;
+      return {DeviceOf(DeviceKind::kSpine, spine), DeviceOf(DeviceKind::kCore, core)};
+    }
     case kNumCables:
       break;
   }
@@ -70,7 +92,7 @@ std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int num
 std::vector<base::LinkId> Numbering::LinksDown(Cable cable, int first, int count,
                                                int stride) const {
   std::vector<base::LinkId> links;
-  links.reserve(static_cast<std::size_t>(count) + 2);  // callers add up to two
+  links.reserve(static_cast<std::size_t>(count) + 2);  // most callers add up to two
   for (int index = 0; index < count; ++index) {
     links.push_back(DownLink(cable, first + index * stride));
   }
@@ -81,13 +103,10 @@ std::vector<base::LinkId> Numbering::LinksFrom(base::DeviceId id) const {
   const int number = NumberOf(id);
   switch (KindOf(id)) {
     case DeviceKind::kGpu:
-      if (PlaceOf(number).block->gpus_per_node == 1) return {UpLink(kGpuPcie, number)};
+      if (!PlaceOf(number).block->has_nvlink) return {UpLink(kGpuPcie, number)};
       return {UpLink(kGpuNvlink, number), UpLink(kGpuPcie, number)};
-    case DeviceKind::kNvSwitch: {
-      const Block& block = BlockOfNode(number);
-      const int first = block.first_gpu + (number - block.first_node) * block.gpus_per_node;
-      return LinksDown(kGpuNvlink, first, block.gpus_per_node > 1 ? block.gpus_per_node : 0);
-    }
+    case DeviceKind::kNvSwitch:
+      return LinksFromDomain(number);
     case DeviceKind::kPcieSwitch: {
       const Block& block = BlockOfSwitch(number);
       const int first = block.first_gpu + (number - block.first_switch) * block.gpus_per_switch;
@@ -106,9 +125,45 @@ std::vector<base::LinkId> Numbering::LinksFrom(base::DeviceId id) const {
     case DeviceKind::kLeaf:
       return LinksFromLeaf(number);
     case DeviceKind::kSpine:
-      return LinksDown(kLeafSpine, 0, num_leaves_);
+      return LinksFromSpine(number);
+    case DeviceKind::kCore: {
+      const int plane = number / cores_per_spine_;
+      return LinksDown(kSpineCore, CoreLinkOf(0, plane, number % cores_per_spine_), num_pods_,
+                       spines_per_pod_ * cores_per_spine_);
+    }
   }
   ISTHMUS_CHECK(false, "device {} is of no kind", id.value());
+}
+
+std::pair<int, int> Numbering::GpusOfDomain(int domain) const {
+  const Block& block = BlockOfDomain(domain);
+  const int first_node = (domain - block.first_domain) * block.nodes_per_domain;  // in its block
+  const int num_nodes = std::min(block.nodes_per_domain, block.num_nodes - first_node);
+  return {block.first_gpu + first_node * block.gpus_per_node, num_nodes * block.gpus_per_node};
+}
+
+base::DeviceId Numbering::NextInDomain(base::DeviceId gpu) const {
+  const auto [first, count] = GpusOfDomain(PlaceOf(gpu.value()).domain);
+  return base::DeviceId{first + (gpu.value() - first + 1) % count};
+}
+
+std::vector<base::LinkId> Numbering::LinksFromDomain(int domain) const {
+  if (!BlockOfDomain(domain).has_nvlink) return {};
+  const auto [first, count] = GpusOfDomain(domain);
+  return LinksDown(kGpuNvlink, first, count);
+}
+
+std::vector<base::LinkId> Numbering::LinksFromSpine(int spine) const {
+  const int pod = spine / spines_per_pod_;
+  const int index = spine % spines_per_pod_;
+  const int first_leaf = FirstLeafOfPod(pod);
+  std::vector<base::LinkId> links =
+      LinksDown(kLeafSpine, UplinkOf(first_leaf, index), FirstLeafOfPod(pod + 1) - first_leaf,
+                spines_per_pod_);
+  for (int core = 0; has_cores_ && core < cores_per_spine_; ++core) {
+    links.push_back(UpLink(kSpineCore, CoreLinkOf(pod, index, core)));
+  }
+  return links;
 }
 
 std::vector<base::LinkId> Numbering::LinksFromLeaf(int leaf) const {
@@ -122,7 +177,9 @@ std::vector<base::LinkId> Numbering::LinksFromLeaf(int leaf) const {
       block.is_rail_optimised
           ? LinksDown(kNicLeaf, first_nic + rail, num_nodes, block.switches_per_node)
           : LinksDown(kNicLeaf, first_nic, num_nodes * block.switches_per_node);
-  links.push_back(UpLink(kLeafSpine, leaf));
+  for (int spine = 0; spine < spines_per_pod_; ++spine) {
+    links.push_back(UpLink(kLeafSpine, UplinkOf(leaf, spine)));
+  }
   return links;
 }
 

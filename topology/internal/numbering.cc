@@ -22,9 +22,15 @@ Block MakeBlock(const ClusterSpec& spec, int group_index) {
   block.is_rail_optimised = spec.fabric.wiring == LeafWiring::kRailOptimised;
   block.leaves_per_leaf_group =
       block.has_nics ? (block.is_rail_optimised ? group.nics_per_node : 1) : 0;
-  block.nodes_per_leaf_group = block.has_nics ? spec.fabric.nodes_per_leaf_group.value : 1;
+  block.nodes_per_domain = group.nodes_per_nvlink_domain;
+  block.has_nvlink = group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1;
+  // Without NICs there is one NVLink domain, which is a leaf group of its own.
+  block.nodes_per_leaf_group =
+      block.has_nics ? spec.fabric.nodes_per_leaf_group.value : block.nodes_per_domain;
   return block;
 }
+
+int CeilDivide(int count, int size) { return (count + size - 1) / size; }
 
 // first[k + 1] - first[k] is the number of things of kind k.
 void FillFirst(std::span<const int> counts, std::span<int> first) {
@@ -33,7 +39,8 @@ void FillFirst(std::span<const int> counts, std::span<int> first) {
 
 }  // namespace
 
-Numbering::Numbering(const ClusterSpec& spec) {
+Numbering::Numbering(const ClusterSpec& spec)
+    : has_cores_(spec.fabric.core.has_value()), has_ecmp_(spec.fabric.ecmp.has_value()) {
   int gpus = 0;
   int switches = 0;
   int nics = 0;
@@ -41,22 +48,38 @@ Numbering::Numbering(const ClusterSpec& spec) {
     const int nodes = spec.node_groups[static_cast<std::size_t>(index)].num_nodes;
     Block block = MakeBlock(spec, index);
     block.first_node = num_nodes_;
+    block.first_domain = num_domains_;
     block.first_gpu = gpus;
     block.first_switch = switches;
     block.first_leaf = num_leaves_;
     block.first_leaf_group = num_leaf_groups_;
     blocks_.push_back(block);
-    const int leaf_groups = (nodes + block.nodes_per_leaf_group - 1) / block.nodes_per_leaf_group;
+    const int leaf_groups = CeilDivide(nodes, block.nodes_per_leaf_group);
     num_nodes_ += nodes;
+    num_domains_ += CeilDivide(nodes, block.nodes_per_domain);
     num_leaf_groups_ += leaf_groups;
     gpus += nodes * block.gpus_per_node;
     switches += nodes * block.switches_per_node;
     nics += block.has_nics ? nodes * block.switches_per_node : 0;
     num_leaves_ += leaf_groups * block.leaves_per_leaf_group;
   }
-  const int spines = num_leaves_ > 0 ? 1 : 0;
-  const int devices[] = {gpus, num_nodes_, switches, nics, num_nodes_, num_leaves_, spines};
-  const int cables[] = {gpus, gpus, switches, nics, nics, num_leaves_};
+  leaf_groups_per_pod_ =
+      has_cores_ ? spec.fabric.core->leaf_groups_per_pod.value : num_leaf_groups_;
+  num_pods_ = CeilDivide(num_leaf_groups_, leaf_groups_per_pod_);
+  if (has_ecmp_) spines_per_pod_ = spec.fabric.num_spines.value;
+  if (has_ecmp_ && has_cores_)
+    cores_per_spine_ = spec.fabric.core->num_cores.value / spines_per_pod_;
+  const int spines = num_leaves_ > 0 ? num_pods_ * spines_per_pod_ : 0;
+  const int cores = num_leaves_ > 0 && has_cores_ ? spines_per_pod_ * cores_per_spine_ : 0;
+  const int devices[] = {gpus,       num_domains_, switches, nics,
+                         num_nodes_, num_leaves_,  spines,   cores};
+  const int cables[] = {gpus,
+                        gpus,
+                        switches,
+                        nics,
+                        nics,
+                        num_leaves_ * spines_per_pod_,
+                        cores > 0 ? spines * cores_per_spine_ : 0};
   FillFirst(devices, first_device_);
   FillFirst(cables, first_cable_);
 }
@@ -106,6 +129,7 @@ GpuPlace Numbering::PlaceOf(int gpu) const {
   GpuPlace place;
   place.block = &block;
   place.node = block.first_node + node_in_block;
+  place.domain = block.DomainOf(place.node);
   place.local = (gpu - block.first_gpu) % block.gpus_per_node;
   place.pcie_switch =
       block.first_switch + node_in_block * block.switches_per_node + place.nic_index();
@@ -126,6 +150,19 @@ int Numbering::LeafOfNic(int nic) const {
 int Numbering::LeafGroupOfNode(int node) const {
   const Block& block = BlockOfNode(node);
   return block.first_leaf_group + (node - block.first_node) / block.nodes_per_leaf_group;
+}
+
+int Numbering::PodOfLeaf(int leaf) const {
+  const Block& block = BlockOfLeaf(leaf);
+  return PodOfLeafGroup(block.first_leaf_group +
+                        (leaf - block.first_leaf) / block.leaves_per_leaf_group);
+}
+
+int Numbering::FirstLeafOfPod(int pod) const {
+  const int leaf_group = pod * leaf_groups_per_pod_;
+  if (leaf_group >= num_leaf_groups_) return num_leaves_;
+  const Block& block = BlockOfLeafGroup(leaf_group);
+  return block.first_leaf + (leaf_group - block.first_leaf_group) * block.leaves_per_leaf_group;
 }
 
 // The last block whose first number is not greater. Blocks are few: clusters have a handful of

@@ -13,6 +13,7 @@ namespace isthmus::topology::internal {
 struct Block {
   int group_index = 0;
   int first_node = 0;
+  int first_domain = 0;
   int first_gpu = 0;
   int first_switch = 0;  // PCIe switches; NICs have the same numbers
   int first_leaf = 0;
@@ -22,20 +23,24 @@ struct Block {
   int gpus_per_switch = 0;
   int leaves_per_leaf_group = 0;
   int nodes_per_leaf_group = 0;
+  int nodes_per_domain = 1;
   int num_nodes = 0;
   bool has_nics = false;
+  bool has_nvlink = false;
   bool is_rail_optimised = false;
 
   int LeafOf(int node, int nic_index) const {
     return first_leaf + (node - first_node) / nodes_per_leaf_group * leaves_per_leaf_group +
            (is_rail_optimised ? nic_index : 0);
   }
+  int DomainOf(int node) const { return first_domain + (node - first_node) / nodes_per_domain; }
 };
 
 /// A GPU's surroundings; all but `local` are numbers over the whole cluster.
 struct GpuPlace {
   const Block* block = nullptr;
   int node = 0;
+  int domain = 0;
   int local = 0;
   int pcie_switch = 0;  // the number of its NIC too, if there are NICs
   int leaf_group = 0;
@@ -44,7 +49,16 @@ struct GpuPlace {
 };
 
 /// Kinds of cables. Both directions of cable c are links: 2c leads away from the GPUs, 2c + 1 back.
-enum Cable { kGpuNvlink, kGpuPcie, kHostPcie, kNicPcie, kNicLeaf, kLeafSpine, kNumCables };
+enum Cable {
+  kGpuNvlink,
+  kGpuPcie,
+  kHostPcie,
+  kNicPcie,
+  kNicLeaf,
+  kLeafSpine,
+  kSpineCore,
+  kNumCables
+};
 
 /// A link by its cable.
 struct CableEnd {
@@ -64,6 +78,11 @@ class Numbering {
   int num_gpus() const { return first_device_[1]; }
   int num_leaf_groups() const { return num_leaf_groups_; }
   int num_leaves() const { return num_leaves_; }
+  int num_domains() const { return num_domains_; }
+  int num_pods() const { return num_pods_; }
+  /// Spine devices of a pod and core devices over each: 1 where a layer counts as one device.
+  int spines_per_pod() const { return spines_per_pod_; }
+  int cores_per_spine() const { return cores_per_spine_; }
   int num_devices() const { return first_device_.back(); }
   int num_links() const { return 2 * first_cable_.back(); }
 
@@ -89,12 +108,31 @@ class Numbering {
     return Find(&Block::first_switch, pcie_switch);
   }
   const Block& BlockOfLeaf(int leaf) const { return Find(&Block::first_leaf, leaf); }
+  const Block& BlockOfDomain(int domain) const { return Find(&Block::first_domain, domain); }
+  const Block& BlockOfLeafGroup(int leaf_group) const {
+    return Find(&Block::first_leaf_group, leaf_group);
+  }
   int NodeOfSwitch(int pcie_switch) const;
+  /// The next GPU of its NVLink domain, the first after the last.
+  base::DeviceId NextInDomain(base::DeviceId gpu) const;
   int LeafOfNic(int nic) const;
   int LeafGroupOfNode(int node) const;
+  int PodOfLeafGroup(int leaf_group) const { return leaf_group / leaf_groups_per_pod_; }
+  int PodOfLeaf(int leaf) const;
+  /// Leaves of the pods before this one; of the number of pods: all leaves.
+  int FirstLeafOfPod(int pod) const;
+
+  /// Cables by their ends; `spine` and `core` count in the pod and over the spine.
+  int UplinkOf(int leaf, int spine) const { return leaf * spines_per_pod_ + spine; }
+  int CoreLinkOf(int pod, int spine, int core) const {
+    return (pod * spines_per_pod_ + spine) * cores_per_spine_ + core;
+  }
 
  private:
   std::vector<base::LinkId> LinksFromLeaf(int leaf) const;
+  std::vector<base::LinkId> LinksFromSpine(int spine) const;
+  std::vector<base::LinkId> LinksFromDomain(int domain) const;
+  std::pair<int, int> GpusOfDomain(int domain) const;  // the first and how many
   std::vector<base::LinkId> LinksDown(Cable cable, int first, int count, int stride = 1) const;
   const Block& Find(int Block::*first, int number) const;
 
@@ -102,6 +140,13 @@ class Numbering {
   int num_nodes_ = 0;
   int num_leaf_groups_ = 0;
   int num_leaves_ = 0;
+  int num_domains_ = 0;
+  int num_pods_ = 1;
+  int leaf_groups_per_pod_ = 1;
+  int spines_per_pod_ = 1;
+  int cores_per_spine_ = 1;
+  bool has_cores_ = false;
+  bool has_ecmp_ = false;
   std::array<int, kNumDeviceKinds + 1> first_device_{};
   std::array<int, kNumCables + 1> first_cable_{};
 };

@@ -486,9 +486,9 @@ TEST(ScenarioTest, ShippedClustersAreThePresets) {
   for (const std::string& name : topology::PresetNames()) {
     EXPECT_EQ(LoadCluster(name, 3), *topology::FindPreset(name, 3)) << name;
   }
-  EXPECT_THAT(
-      ShippedNames(FileKind::kCluster, DefaultSearchPaths()),
-      ElementsAre("a100-dgx", "b200-dgx", "cpu-host", "h100-dgx", "h200-dgx", "single-gpu"));
+  EXPECT_THAT(ShippedNames(FileKind::kCluster, DefaultSearchPaths()),
+              ElementsAre("a100-dgx", "b200-dgx", "cpu-host", "gb200-nvl72", "h100-dgx",
+                          "h100-fat-tree", "h100-roce-oversubscribed", "h200-dgx", "single-gpu"));
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST(Cluster, CopiesKeepTheirOwnFacts) {
 
 TEST(ClusterErrors, SayWhatWasFoundAndWhatToDo) {
   EXPECT_EQ(ErrorOf([](ClusterSpec& spec) { spec.node_groups[0].num_nodes = 0; }),
-            "cluster h100-dgx: node group dgx: num_nodes: found 0\n  hint: use 1 to 1048576");
+            "cluster h100-dgx: node_groups.dgx.num_nodes: found 0\n  hint: use 1 to 1048576");
   const std::map<std::string, std::function<void(ClusterSpec&)>> cases = {
       {"node_groups: is empty", [](ClusterSpec& s) { s.node_groups.clear(); }},
       {"gpus_per_node: found -8", [](ClusterSpec& s) { s.node_groups[0].gpus_per_node = -8; }},
@@ -186,31 +186,31 @@ TEST(ClusterErrors, SayWhatWasFoundAndWhatToDo) {
        [](ClusterSpec& s) { s.fabric.oversubscription.value = 0.5; }},
       {"nodes_per_leaf_group: found 0",
        [](ClusterSpec& s) { s.fabric.nodes_per_leaf_group.value = 0; }},
-      {"link_faults[0]: there is no node 2",
+      {"link_faults.0.node: there is no node 2",
        [](ClusterSpec& s) {
          s.link_faults = {{FaultyPart::kNic, NodeId{2}, 0, 0}};
        }},
-      {"link_faults[0]: index 8 of 8 on node 1",
+      {"link_faults.0.index: found 8, and node 1 has 8 of these",
        [](ClusterSpec& s) {
          s.link_faults = {{FaultyPart::kNic, NodeId{1}, 8, 0}};
        }},
-      {"link_faults[0]: bandwidth_factor 1.5",
+      {"link_faults.0.bandwidth_factor: found 1.5",
        [](ClusterSpec& s) {
          s.link_faults = {{FaultyPart::kPcie, NodeId{1}, 7, 1.5}};
        }},
-      {"slow_gpus: GPU 16: does not exist",
+      {"slow_gpus.0.gpu: there is no GPU 16",
        [](ClusterSpec& s) {
          s.slow_gpus = {{DeviceId{16}, 0.5}};
        }},
-      {"slow_gpus: GPU 1: speed_factor 0",
+      {"slow_gpus.0.speed_factor: found 0",
        [](ClusterSpec& s) {
          s.slow_gpus = {{DeviceId{1}, 0}};
        }},
-      {"slow_gpus: GPU 1: is named twice",
+      {"slow_gpus.1.gpu: GPU 1 is named twice",
        [](ClusterSpec& s) {
          s.slow_gpus = {{DeviceId{1}, 0.5}, {DeviceId{1}, 0.5}};
        }},
-      {"rank_devices[1]: there is no GPU 99",
+      {"rank_devices.1: there is no GPU 99",
        [](ClusterSpec& s) {
          s.rank_devices = {DeviceId{0}, DeviceId{99}};
        }},

@@ -296,6 +296,7 @@ int Main(int argc, char** argv) {
                     "is allowed",
                     error.what()));
   }
+  CheckValues(app);
   return verbs.run();
 }
 

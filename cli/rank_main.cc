@@ -110,6 +110,7 @@ int Main(int argc, char** argv, std::string& name) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     throw base::Error(error.what());
   }
+  CheckValues(app);
   const backend::RankEnvironment environment =
       backend::ReadRankEnvironment(backend::EnvironmentOfThisProcess());
   name = fmt::format("rank {}", environment.rank);

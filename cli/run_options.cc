@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -68,6 +69,14 @@ void AddRunOptions(CLI::App& app, RunOptions& options) {
   app.add_flag("--json", options.json, "One JSON object on standard output, nothing else there");
 }
 
+void CheckValues(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (std::ranges::count(option->results(), "") == 0) continue;
+    throw base::Error(fmt::format("{}: its value is empty", option->get_name()));
+  }
+  for (const CLI::App* verb : app.get_subcommands()) CheckValues(*verb);
+}
+
 std::vector<std::string> ToArguments(const RunOptions& options) {
   std::vector<std::string> arguments = {options.scenario};
   const auto add = [&arguments](const char* name, const std::string& value) {
@@ -90,7 +99,11 @@ std::vector<std::string> ToArguments(const RunOptions& options) {
 }
 
 RunnableScenario LoadRunnable(const RunOptions& options) {
-  if (options.trace) CheckFiles({options.scenario}, {*options.trace});
+  std::vector<std::string> outputs;
+  for (const auto& output : {options.trace, options.checkpoint}) {
+    if (output) outputs.push_back(*output);
+  }
+  CheckFiles({options.scenario}, outputs);
   RunnableScenario runnable;
   runnable.scenario =
       scenarios::LoadScenario(options.scenario, options.overrides, scenarios::DefaultSearchPaths(),

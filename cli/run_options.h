@@ -33,6 +33,10 @@ struct RunOptions {
 /// Makes `app` read all of them; `options` must outlive its parsing.
 void AddRunOptions(CLI::App& app, RunOptions& options);
 
+/// Throws base::Error where an option of `app`, or of a verb of it, was given an empty text, as
+/// --checkpoint "$UNSET" gives: it names nothing, and must not count as left out.
+void CheckValues(const CLI::App& app);
+
 /// The arguments that AddRunOptions reads as `options`.
 std::vector<std::string> ToArguments(const RunOptions& options);
 

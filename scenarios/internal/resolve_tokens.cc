@@ -143,6 +143,15 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
     return {};
   }
   const bool has_counts = values.counts.is_given();
+  const std::string counts_path = ModulePath(module, keys.spans);
+  if (!has_counts && resolution.is_given(counts_path)) {
+    // Else what was written there is wrong, and told already.
+    if (resolution.is_sound(counts_path)) {
+      resolution.Complain(counts_path, "says no numbers",
+                          "as in 1, [1, 0, 2] or {uniform: [0, 2]}");
+    }
+    return {};
+  }
   if (has_counts == values.fraction.has_value()) {
     resolution.Complain(ModulePath(module),
                         fmt::format("{} of {} and {} is needed", has_counts ? "only one" : "one",
@@ -157,7 +166,7 @@ EncoderTokens ResolveTokens(Resolution& resolution, const ModuleSpec& module) {
     return {};
   }
   const std::optional<std::int64_t> spans =
-      has_counts ? MostSpans(resolution, values.counts, ModulePath(module, keys.spans))
+      has_counts ? MostSpans(resolution, values.counts, counts_path)
                  : SpansOfFraction(resolution, ModulePath(module, keys.fraction), *values.fraction,
                                    *values.per_span / merged);
   if (!spans) return {};

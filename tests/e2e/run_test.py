@@ -179,6 +179,19 @@ class RunTest(isthmus_cli.CliTest):
         self.assert_user_error(self.run_it("--trace", "small.yaml"), "would overwrite")
         self.assertFalse((self.folder / "started").exists())
 
+    def test_a_checkpoint_in_the_place_of_another_file_is_refused(self):
+        self.make_rank("touch started")
+        self.assert_user_error(self.run_it("--checkpoint", "small.yaml"), "would overwrite")
+        self.assert_user_error(
+            self.run_it("--checkpoint", "a.isthmus", "--trace", "a.isthmus"), "named twice")
+        self.assertFalse((self.folder / "started").exists())
+
+    def test_an_empty_name_is_none_that_was_left_out(self):
+        self.make_rank("touch started")
+        for option in ("--checkpoint", "--resume", "--trace"):
+            self.assert_user_error(self.run_it(option, ""), f"{option}: its value is empty")
+        self.assertFalse((self.folder / "started").exists())
+
     def test_mistakes_of_the_scenario_are_found_before_anything_runs(self):
         self.assert_user_error(self.run_it("--set", "training.betas=[0.9]"), "training.betas")
 

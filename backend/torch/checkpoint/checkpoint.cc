@@ -34,7 +34,7 @@ fs::path Beside(const fs::path& folder, const char* ending) {
 
 void CheckReplaceable(const fs::path& folder) {
   if (!fs::exists(folder)) return;
-  if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::HasManifest(folder))) return;
+  if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::IsCheckpoint(folder))) return;
   throw base::Error(
       fmt::format("{} is not a checkpoint, and would be replaced by one", folder.string()));
 }

@@ -194,6 +194,11 @@ TEST(Checkpoint, WhatIsNoCheckpointIsNotReplaced) {
     ExpectOnBoth(errors, "is not a checkpoint, and would be replaced by one");
   }
   EXPECT_TRUE(fs::exists(test / "thesis.tex"));
+  // Nor is one that has more in it.
+  Write(test / "noted", 0, 3);
+  std::ofstream(test / "noted" / "notes.txt") << "the good one";
+  EXPECT_THROW(Write(test / "noted", 0, 4), std::exception);
+  EXPECT_TRUE(fs::exists(test / "noted" / "notes.txt"));
   // An empty folder that was made for it is.
   fs::create_directories(test / "saved");
   Write(test / "saved", 0, 3);

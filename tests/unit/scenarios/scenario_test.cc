@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // One Llama-3 8B on one node, tp 4 and dp 2.
 constexpr const char* kGpt = "scenarios/examples/gpt-8gpu.yaml";
@@ -258,6 +259,23 @@ TEST(ScenarioTest, EqualCountsAreAlikeHoweverTheyAreSaid) {
     EXPECT_TRUE(scenario.job.modules[0].spans_of_sample.empty()) << counts;
     EXPECT_EQ(scenario.job.modules[0].tokens_per_sample, 1152) << counts;
   }
+}
+
+// What an option leaves undone is told at the option, and once.
+TEST(ScenarioTest, CountsThatSayNothingAreToldWhereTheyAreWritten) {
+  const auto error_of = [](const std::string& counts) -> std::string {
+    try {
+      LoadShipped("quickstart", {"modules.vision.images_per_sample=" + counts});
+    } catch (const base::ScenarioError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const std::string key = "--set modules.vision.images_per_sample: error: ";
+  for (const char* counts : {"[]", "{}"}) {
+    EXPECT_THAT(error_of(counts), StartsWith(key + "says no numbers")) << counts;
+  }
+  EXPECT_EQ(error_of("-1"), key + "-1 is out of range\n  hint: allowed: 1 to 1048576");
 }
 
 TEST(ScenarioTest, DrawnCountsAreAFunctionOfTheSeedAlone) {

@@ -19,8 +19,8 @@ std::filesystem::path StateFileOf(const std::filesystem::path& folder, std::size
 
 /// Throws base::IoError.
 void WriteManifest(const std::filesystem::path& folder, const Manifest& manifest);
-/// Whether the folder has one, corrupt or not.
-bool HasManifest(const std::filesystem::path& folder);
+/// Whether the folder has one, corrupt or not, and nothing that is no part of a checkpoint.
+bool IsCheckpoint(const std::filesystem::path& folder);
 /// Throws base::Error with the path.
 Manifest ReadManifest(const std::filesystem::path& folder);
 

@@ -31,6 +31,8 @@ std::optional<int> MeasureIfAsked(int argc, const char* const* argv) {
   if (!is_known)
     throw base::Error("isthmus-rank --measure FILE [--quick] [--gpu]: isthmus calibrate calls it");
   options.environment = backend::ReadRankEnvironment(backend::EnvironmentOfThisProcess());
+  if (options.environment.world_size < 2)
+    throw base::Error("one rank alone has no messages to measure: isthmus calibrate starts four");
   const std::vector<traces::MeasuredRow> rows = backend::MeasureMachine(options);
   if (options.environment.rank != 0) return 0;
   base::WriteFile(std::string(arguments[1]), traces::ToCsv(rows));

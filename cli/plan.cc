@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/commands.h"
+#include "cli/internal/json_text.h"
 #include "cli/output.h"
 #include "plan/program/print.h"
 #include "plan/program/program.h"
@@ -104,7 +105,7 @@ int Plan(const PlanOptions& options) {
     Json json = options.rank ? RankJson(program, base::Rank{*options.rank}) : ProgramJson(program);
     json["valid"] = validation.ok();
     json["problems"] = validation.problems;
-    text = json.dump(2) + "\n";
+    text = internal::JsonText(json);
   } else {
     text = options.rank         ? plan::PrintRank(program, base::Rank{*options.rank})
            : options.boundaries ? plan::PrintBoundaries(program)

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "cli/internal/json_text.h"
 #include "cli/output.h"
 
 namespace isthmus::cli {
@@ -69,7 +70,7 @@ std::string RenderJson(const RunOptions& options, const RunnableScenario& runnab
             {"steps", steps}};
   if (options.trace) json["trace"] = *options.trace;
   if (options.checkpoint) json["checkpoint"] = *options.checkpoint;
-  return json.dump(2) + "\n";
+  return internal::JsonText(json);
 }
 
 std::string RenderText(const RunOptions& options, const RunnableScenario& runnable,

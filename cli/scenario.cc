@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/commands.h"
+#include "cli/internal/json_text.h"
 #include "cli/output.h"
 #include "plan/program/program.h"
 
@@ -17,12 +18,10 @@ int ScenarioShow(const ScenarioOptions& options) {
   for (const std::string& file : options.files) {
     const scenarios::Scenario scenario = scenarios::LoadScenario(file, options.overrides);
     if (options.output.json) {
-      text += nlohmann::ordered_json{{"name", scenario.name},
-                                     {"hash", base::HashText(scenario.hash)},
-                                     {"effective_yaml", scenario.effective_yaml},
-                                     {"assumptions", scenario.assumptions}}
-                  .dump(2) +
-              "\n";
+      text += internal::JsonText({{"name", scenario.name},
+                                  {"hash", base::HashText(scenario.hash)},
+                                  {"effective_yaml", scenario.effective_yaml},
+                                  {"assumptions", scenario.assumptions}});
     } else {
       text += scenarios::ShowScenario(scenario);
     }
@@ -56,8 +55,7 @@ int ScenarioCheck(const ScenarioOptions& options) {
         fmt::format("{}: ok ({}, {} ranks, {})\n", file, placement, scenario.job.num_ranks, hash);
   }
   if (!mistakes.empty()) throw base::ScenarioError(std::move(mistakes));
-  Write(options.output,
-        options.output.json ? nlohmann::ordered_json{{"checked", checked}}.dump(2) + "\n" : text);
+  Write(options.output, options.output.json ? internal::JsonText({{"checked", checked}}) : text);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file_io.h"
 #include "cli/commands.h"
+#include "cli/internal/json_text.h"
 #include "cli/output.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
@@ -82,10 +83,10 @@ int Topology(const TopologyOptions& options) {
   } else if (options.from) {
     const base::Rank from{*options.from};
     const base::Rank to{*options.to};
-    Write(options.output, options.output.json ? RouteJson(cluster, from, to).dump(2) + "\n"
+    Write(options.output, options.output.json ? internal::JsonText(RouteJson(cluster, from, to))
                                               : topology::DescribeRoute(cluster, from, to));
   } else {
-    Write(options.output, options.output.json ? ClusterJson(cluster).dump(2) + "\n"
+    Write(options.output, options.output.json ? internal::JsonText(ClusterJson(cluster))
                                               : topology::DescribeCluster(cluster));
   }
   return 0;

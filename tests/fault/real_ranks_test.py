@@ -72,6 +72,15 @@ class RealRanksTest(isthmus_cli.CliTest):
         self.assertEqual([step["loss"] for step in again["steps"]],
                          [step["loss"] for step in answer["steps"]])
 
+    def test_a_name_that_is_no_text_costs_no_answer(self):
+        name = b"b\xff.yaml"
+        with open(os.fsencode(self.folder) + b"/" + name, "w", encoding="utf-8") as file:
+            file.write(SCENARIO)
+        result = subprocess.run([BINARY, "run", name, "--steps", "1", "--json"], cwd=self.folder,
+                                timeout=60, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["scenario"]["name"], "b\ufffd")
+
     def test_ranks_started_by_a_clusters_launcher_do_the_same(self):
         port = free_port()
         ranks = [self.start_rank(rank, port, "--steps", 4, "--json") for rank in range(2)]
@@ -88,6 +97,14 @@ class RealRanksTest(isthmus_cli.CliTest):
         result = subprocess.run([RANK, "small.yaml"], cwd=self.folder, env=environment, text=True,
                                 capture_output=True, timeout=60, check=False)
         self.assert_user_error(result, "isthmus-rank: error: no launcher says", "torchrun")
+
+    def test_one_rank_alone_is_not_measured(self):
+        variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        result = subprocess.run([RANK, "--measure", "rows.csv"], cwd=self.folder, timeout=60,
+                                env={**os.environ, **variables}, text=True, capture_output=True,
+                                check=False)
+        self.assert_user_error(result, "isthmus calibrate")
 
     def test_the_number_of_ranks_must_be_the_scenarios(self):
         rank = self.start_rank(1, free_port(), world_size=4)

@@ -21,16 +21,14 @@ namespace {
 
 sim::SimOptions EngineOptions(const SimulateOptions& options) {
   sim::SimOptions engine;
-  if (options.network == "flow") {
-    throw base::Error("--network flow: the flow model is known but not built yet; allowed: nccl");
-  }
-  if (options.network != "nccl") {
+  if (options.network != "nccl" && options.network != "flow") {
     throw base::Error(
         fmt::format("--network {}: no such model; allowed: nccl, flow", options.network));
   }
   if (options.fold != "auto" && options.fold != "off") {
     throw base::Error(fmt::format("--fold {}: not a choice; allowed: auto, off", options.fold));
   }
+  engine.network = options.network == "flow" ? sim::Network::kFlow : sim::Network::kNccl;
   engine.folding = options.fold == "auto" ? sim::Folding::kAuto : sim::Folding::kOff;
   engine.expansion = options.expanded ? sim::Expansion::kExpanded : sim::Expansion::kFused;
   engine.record_memory_counters = !options.traces.empty();
@@ -38,12 +36,19 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
 }
 
 /// What the answer leaves out, beside what the scenario assumes.
-void AddAssumptions(scenarios::Scenario& scenario) {
+void AddAssumptions(sim::Network network, scenarios::Scenario& scenario) {
   if (scenario.cluster.ranks_share != topology::RanksShare::kNothing) {
     scenario.assumptions.emplace_back(
         "ranks share one device: messages and collectives of several groups at once don't slow "
         "each "
         "other but through the cores; nothing else runs on the machine");
+    return;
+  }
+  if (network == sim::Network::kFlow) {
+    scenario.assumptions.emplace_back(
+        "network flow: messages, collectives and copies share links, max-min fair, and take what "
+        "their closed form says where they are alone; collectives inside blocks have their NVLinks "
+        "to themselves; every rank is simulated");
     return;
   }
   scenario.assumptions.emplace_back(
@@ -83,7 +88,7 @@ int Simulate(const SimulateOptions& options) {
   }
 
   TraceOutputs traces(options.traces, {&progress});
-  AddAssumptions(scenario);
+  AddAssumptions(engine.network, scenario);
   const sim::RunFacts facts{.scenario_name = scenario.name,
                             .scenario_hash = base::HashText(scenario.hash),
                             .commit = std::string(BuildCommit()),

@@ -1,6 +1,7 @@
 #include "sim/simulate.h"
 
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,9 @@
 #include "sim/cost/machine_models.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/lower.h"
+#include "sim/engine/program_traffic.h"
 #include "sim/memory/ledger.h"
+#include "sim/network/flow_network.h"
 #include "sim/trace_header.h"
 
 namespace isthmus::sim {
@@ -84,6 +87,30 @@ std::string Explain(const Lowered& lowered, const EngineResult& result) {
                      plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
 }
 
+/// What a flow network needs for the time of a run.
+struct FlowRun {
+  FlowRun(const Lowered& lowered, const topology::Cluster& cluster)
+      : traffic(lowered, cluster), network(traffic.map(), LoadFlowSolver) {}
+
+  void Report(Outcome& outcome) const {
+    outcome.num_flows = network.num_flows();
+    outcome.num_shared_flows = network.num_shared_flows();
+    for (std::size_t link = 0; link < network.accounts().size(); ++link)
+      outcome.links.push_back({traffic.map().links()[link].link, network.accounts()[link]});
+  }
+
+  ProgramTraffic traffic;
+  FlowNetwork network;
+};
+
+void CheckNetwork(const topology::Cluster& cluster, const MachineModels& models, Network network) {
+  if (network == Network::kNccl || !models.shares_device) return;
+  throw base::Error(
+      fmt::format("error: the ranks of cluster {} share one device: there are no links that flows "
+                  "could share\n  hint: leave the network at nccl",
+                  cluster.spec().name));
+}
+
 // Where nothing prices a kernel: memory needs the program alone.
 Outcome PredictOnlyMemory(const plan::Program& program, const topology::Cluster& cluster,
                           const profiles::Profile& profile, const SimOptions& options,
@@ -147,13 +174,20 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
     return PredictOnlyMemory(program, cluster, profile, options, facts, sink);
   }
   const MachineModels models = MakeModels(cluster.spec(), profile);
-  const bool fold = options.folding == Folding::kAuto && !models.shares_device;
+  CheckNetwork(cluster, models, options.network);
+  const bool flows = options.network == Network::kFlow;
+  const bool fold = options.folding == Folding::kAuto && !models.shares_device && !flows;
   const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold);
   SimOptions run = options;
   // Ranks that share are held together by their inner collectives anyway.
   if (models.shares_device) run.expansion = Expansion::kFused;
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
-  const EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
+  EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
+  std::optional<FlowRun> flow;
+  if (flows) {
+    flow.emplace(lowered, cluster);
+    engine_options.flow = {&flow->network, &flow->traffic};
+  }
   Engine engine(lowered, engine_options,
                 [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
   const EngineResult result = engine.Run();
@@ -161,6 +195,7 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};
   outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   outcome.folded = lowered.folded;
+  if (flow) flow->Report(outcome);
   if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
   sink.OnTrailer(Summarise(lowered, profile, options, models.shares_device, result, sink, outcome));
   return outcome;

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/sim_time.h"
 #include "plan/program/program.h"
 #include "profiles/profile.h"
 #include "sim/memory/memory_facts.h"
+#include "sim/network/link_account.h"
 #include "topology/cluster.h"
 #include "traces/trace.h"
 
@@ -16,9 +18,16 @@ namespace isthmus::sim {
 enum class Folding : std::uint8_t { kAuto, kOff };
 enum class Expansion : std::uint8_t { kFused, kExpanded };
 
+/// How long communication takes beside other communication.
+enum class Network : std::uint8_t {
+  kNccl,  // as long as alone: closed forms
+  kFlow,  // messages, collectives and copies share links, max-min fair; alone as with kNccl
+};
+
 struct SimOptions {
   Folding folding = Folding::kAuto;
   Expansion expansion = Expansion::kFused;
+  Network network = Network::kNccl;
   bool record_memory_counters = true;
   plan::Allocator allocator = plan::Allocator::kCaching;
 };
@@ -41,6 +50,10 @@ struct Outcome {
   std::int32_t simulated_ranks = 0;
   bool folded = false;
   bool fits = true;  // no rank class is does_not_fit
+  /// Of a flow network: flows, those that had to share a link, and every link that was used.
+  std::uint64_t num_flows = 0;
+  std::uint64_t num_shared_flows = 0;
+  std::vector<LinkTraffic> links;
   /// False where the profile states a capacity but no kernels: memory is predicted, time is not.
   bool has_times = true;
 };
@@ -53,7 +66,9 @@ bool HasKernels(const profiles::Profile& profile);
 /// one that its ranks share: then nothing is folded and blocks run fused.
 ///
 /// A function of its inputs alone: equal inputs give equal events. Throws base::Error when the
-/// cluster has too few devices or the profile lacks a parameter. Without kernels in the profile
+/// cluster has too few devices, the profile lacks a parameter, dead links cut communicating ranks
+/// off or a flow network is asked for where ranks share a device. With a flow network no ranks are
+/// folded: who is equal depends on all links that traffic crosses. Without kernels in the profile
 /// (HasKernels) there are no events: the trace has the memory of every kind of rank and an
 /// assumption that says why there is no time.
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,

@@ -42,52 +42,55 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
 EngineResult Engine::Run() {
   Prime();
   Drain(0);
+  if (options_.flow.network != nullptr) RunOnNetwork();
   while (!heap_.empty()) {
     const auto entry = heap_.Pop();
-    const Payload& what = entry.payload;
-    const std::int64_t now = entry.time_ps;
-    switch (what.what) {
-      case What::kOpEnd:
-        Complete(what.a, what.b, result_.times[what.a].start_ps[what.b],
-                 result_.times[what.a].start_ps[what.b], now);
-        break;
-      case What::kGroupEnd:
-        EndMeeting(what.a, now);
-        break;
-      case What::kTransferEnd:
-        EndTransfer(what.a, what.b, now);
-        break;
-      case What::kRelease:
-        ReleaseHeldBack(what.a, what.b, now);
-        break;
-      case What::kIssued:
-        OnIssued(what.a, what.b, now);
-        break;
-      case What::kMeetingIssued:
-        StartMeeting(what.a, now);
-        break;
-      case What::kPiece:
-        Piece(what.a, what.c, what.b, now);
-        break;
-      case What::kGroupPiece:
-        GroupPiece(what.a, what.b, now);
-        break;
-      case What::kDevice:
-        OnDevice(what.a, what.b, now);
-        break;
-      case What::kGroupWaited:
-        StartCoreTime(what.a, now);
-        break;
-      case What::kTransferWaited:
-        StartJob(what.a, {Job::Kind::kMessage, what.a, what.b}, CoreTimeOf(what.a, what.b),
-                 Pace::kAsStated, now);
-        break;
-    }
-    Drain(now);
+    Happen(entry.payload, entry.time_ps);
+    Drain(entry.time_ps);
   }
   Flush();
   ExplainDeadlock();
   return std::move(result_);
+}
+
+void Engine::Happen(const Payload& what, std::int64_t now) {
+  switch (what.what) {
+    case What::kOpEnd:
+      Complete(what.a, what.b, result_.times[what.a].start_ps[what.b],
+               result_.times[what.a].start_ps[what.b], now);
+      break;
+    case What::kGroupEnd:
+      EndMeeting(what.a, now);
+      break;
+    case What::kTransferEnd:
+      EndTransfer(what.a, what.b, now);
+      break;
+    case What::kRelease:
+      ReleaseHeldBack(what.a, what.b, now);
+      break;
+    case What::kIssued:
+      OnIssued(what.a, what.b, now);
+      break;
+    case What::kMeetingIssued:
+      StartMeeting(what.a, now);
+      break;
+    case What::kPiece:
+      Piece(what.a, what.c, what.b, now);
+      break;
+    case What::kGroupPiece:
+      GroupPiece(what.a, what.b, now);
+      break;
+    case What::kDevice:
+      OnDevice(what.a, what.b, now);
+      break;
+    case What::kGroupWaited:
+      StartCoreTime(what.a, now);
+      break;
+    case What::kTransferWaited:
+      StartJob(what.a, {Job::Kind::kMessage, what.a, what.b}, CoreTimeOf(what.a, what.b),
+               Pace::kAsStated, now);
+      break;
+  }
 }
 
 void Engine::Prime() {
@@ -208,6 +211,7 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   } else {
     const std::int64_t duration =
         is_compute ? PacedDuration(meeting) + meeting.extra_ps : meeting.duration_ps;
+    if (!is_compute && FlowsCollective(at, now)) return;
     heap_.Push(now + duration, {.what = What::kGroupEnd, .a = at});
   }
 }
@@ -271,6 +275,7 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
     StartJob(cls, {Job::Kind::kAlone, cls, op}, here.duration_ps[op], Pace::kSlowedByOthers, now);
     return;
   }
+  if (here.ops->ops[op].kind == plan::OpKind::kCopy && FlowsCopy(cls, op, now)) return;
   const bool is_model = here.ops->ops[op].kind == plan::OpKind::kCompute;
   const std::int64_t extra = is_model ? SyncSlowdown(cls, op, now) : 0;
   if (options_.expanded && is_model && !here.work[op]->order.empty()) {

@@ -8,7 +8,9 @@
 
 #include "sim/engine/event_heap.h"
 #include "sim/engine/lowered.h"
+#include "sim/engine/program_traffic.h"
 #include "sim/engine/shared_device.h"
+#include "sim/network/flow_network.h"
 #include "traces/trace.h"
 
 namespace isthmus::sim {
@@ -22,8 +24,16 @@ struct DeviceSharing {
   std::int64_t busy_wait_ps = 0;
 };
 
+/// The network that messages, collectives and copies share, and what each puts on it. Lifetime:
+/// must outlive the engine.
+struct FlowTraffic {
+  FlowNetwork* network = nullptr;  // null: every transfer takes what it takes alone
+  const ProgramTraffic* traffic = nullptr;
+};
+
 struct EngineOptions {
   bool expanded = false;
+  FlowTraffic flow;
   /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
   /// Taken after its last backward; what goes to other stages and modules does not wait.
   double straggler_share = 0;
@@ -63,12 +73,15 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 /// communicator is ready and end together, after the longest of their members' durations; of
 /// matched Compute piece by piece, since inner collectives hold its members together. Transfers are
 /// rendezvous: they start when both sides have posted. Durations are fixed when an op starts,
-/// except on shared devices.
+/// except on shared devices and on a flow network.
 ///
 /// On a shared device work progresses at a rate and ends are re-timed. Communication there is first
 /// a wait that takes no core, then its core time as a job of every member, beside whatever else
 /// runs. Matched Compute goes from one inner collective to the next: a member that is early waits
 /// and takes nothing.
+///
+/// With a flow network, messages, collectives and copies are flows on it: alone they take as long
+/// as their closed form, of which the part that no byte explains comes first, as a delay.
 ///
 /// A host per rank issues the ops in list order, as far ahead of the device as it gets; it waits
 /// for the end of an op with kBlocksHost and of a step. No op but Compute starts before it is
@@ -147,6 +160,15 @@ class Engine {
   };
 
   void Prime();
+  void Happen(const Payload& what, std::int64_t now);
+  void RunOnNetwork();
+  void OnFlowed(const FlowTag& tag, std::int64_t now);
+  /// Whether the op's traffic goes over the network, which then ends it.
+  bool FlowsCollective(std::uint32_t meeting, std::int64_t now);
+  bool FlowsCopy(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  bool FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
+  void Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
+            std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now);
   void Drain(std::int64_t now);
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now);

@@ -59,6 +59,7 @@ struct MatchTable {
   std::vector<std::uint32_t> partner;  // by transfer: the peer's transfer; kNone32: none or empty
   std::vector<std::int64_t> duration_ps;  // by transfer
   std::vector<std::int64_t> core_ps;      // by transfer: of it, on the host's cores
+  std::vector<std::int64_t> timed_bytes;  // by transfer: what duration_ps is of
 };
 
 /// Ranks simulated once.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "base/sim_time.h"
 #include "plan/program/producers.h"
 
@@ -14,6 +17,16 @@ constexpr plan::AxisSet kInnerAxes[] = {plan::kTp, plan::kCp, plan::kEp};
 traces::Category WorkCategory(const plan::Op& op) {
   return op.kind == plan::OpKind::kOptimizer ? traces::Category::kOptimizer
                                              : traces::Category::kCompute;
+}
+
+/// What `find` returns; where the cluster has no way, the error says what for.
+template <typename Find, typename What>
+auto NeededBy(Find find, What what) {
+  try {
+    return find();
+  } catch (const base::Error& error) {
+    throw base::Error(fmt::format("{}\n  needed by: {}", error.what(), what()));
+  }
 }
 
 }  // namespace
@@ -46,7 +59,12 @@ std::uint32_t RankTables::FamilyOf(const plan::GroupRef& group) {
 
 std::uint32_t RankTables::AddGroup(std::vector<base::Rank> members, std::uint32_t family) {
   RankGroup& group = groups_.emplace_back();
-  group.locality = costs_.Intern(cluster_.Locality(members));
+  group.locality = costs_.Intern(NeededBy(
+      [&] { return cluster_.Locality(members); },
+      [&] {
+        return fmt::format("collectives of ranks {} to {} ({} of them)", members.front().value(),
+                           members.back().value(), members.size());
+      }));
   group.members = std::move(members);
   group.family = family;
   return static_cast<std::uint32_t>(groups_.size() - 1);
@@ -230,8 +248,9 @@ void RankTables::FindPeers(base::Rank rank) {
 std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
   const auto [pair, is_new_pair] = route_of_pair_.try_emplace({from.value(), to.value()}, 0U);
   if (!is_new_pair) return pair->second;
-  const topology::Route route =
-      cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to));
+  const topology::Route route = NeededBy(
+      [&] { return cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to)); },
+      [&] { return fmt::format("messages from rank {} to rank {}", from.value(), to.value()); });
   const double bandwidth = route.Bandwidth() ? route.Bandwidth()->value() : 0.0;
   const auto [at, is_new] = route_classes_.try_emplace(
       {static_cast<int>(route.Kind()), bandwidth, route.Latency().value()},
@@ -288,6 +307,7 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
   table->partner.assign(a.ops->transfers.size(), plan::kNone32);
   table->duration_ps.assign(a.ops->transfers.size(), 0);
   table->core_ps.assign(a.ops->transfers.size(), 0);
+  table->timed_bytes.assign(a.ops->transfers.size(), 0);
   std::size_t next[2] = {0, 0};
   for (std::uint32_t at = 0; at < a.ops->transfers.size(); ++at) {
     const plan::Transfer& transfer = a.ops->transfers[at];
@@ -298,6 +318,7 @@ std::unique_ptr<MatchTable> RankTables::Match(std::uint32_t ours, std::uint32_t 
     table->partner[at] = partner;
     // Messages of one op in one direction share the rank's link, at both ends.
     const base::Bytes bytes{std::max(a.posted_bytes[at], b.posted_bytes[partner])};
+    table->timed_bytes[at] = bytes.value();
     table->duration_ps[at] =
         base::ToPicoseconds(models_.collectives->P2P(bytes, routes_[route])).value();
     table->core_ps[at] = base::ToPicoseconds(models_.collectives->CoreTimeOfP2P(bytes)).value();

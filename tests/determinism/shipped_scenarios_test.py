@@ -18,19 +18,28 @@ def shipped():
 
 
 class ShippedScenariosTest(isthmus_cli.CliTest):
-    def test_two_runs_give_the_same_bytes(self):
-        self.assertGreater(len(shipped()), 0)
+    def assert_same_twice(self, scenarios, *options):
         with tempfile.TemporaryDirectory() as folder:
-            for scenario in shipped():
+            for scenario in scenarios:
                 with self.subTest(scenario=scenario):
                     traces = [os.path.join(folder, name) for name in ["one.isthmus", "two.isthmus"]]
-                    first = run("simulate", scenario, "--json", "--trace", traces[0])
-                    second = run("simulate", scenario, "--json", "--trace", traces[1], cwd=folder,
+                    first = run("simulate", scenario, "--json", "--trace", traces[0], *options)
+                    second = run("simulate", scenario, "--json", "--trace", traces[1], *options, cwd=folder,
                                  env={"LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Tokyo", "HOME": folder})
                     self.assertIn(first.returncode, [0, 1], first.stderr)  # 1: does not fit
                     self.assertEqual(first.stdout, second.stdout)
                     with open(traces[0], "rb") as one, open(traces[1], "rb") as two:
                         self.assertEqual(one.read(), two.read())
+
+    def test_two_runs_give_the_same_bytes(self):
+        self.assertGreater(len(shipped()), 0)
+        self.assert_same_twice(shipped())
+
+    def test_two_runs_with_flows_give_the_same_bytes(self):
+        # Every rank is simulated then: the examples, of which three share links.
+        examples = [scenario for scenario in shipped() if "/examples/" in scenario]
+        self.assertGreater(len(examples), 3)
+        self.assert_same_twice(examples, "--network", "flow")
 
 
 if __name__ == "__main__":

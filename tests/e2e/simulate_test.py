@@ -85,8 +85,15 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assert_ends(result, 1)
         self.assertIn("does not fit", result.stdout)
 
-    def test_flow_is_known_but_not_built(self):
-        self.assert_user_error(run("simulate", GPT, "--network", "flow"), "flow", "not built yet", "nccl")
+    def test_flows_alone_on_their_links_take_what_closed_forms_say(self):
+        # One node, one group at a time on its NVLinks.
+        closed = simulate_json(GPT, "--fold", "off")
+        flow = simulate_json(GPT, "--network", "flow")
+        self.assertEqual(flow["step_time_s"], closed["step_time_s"])
+        self.assertEqual(flow["engine"], closed["engine"])
+        self.assertTrue(any("network flow" in line for line in flow["assumptions"]))
+
+    def test_choices_are_named(self):
         self.assert_user_error(run("simulate", GPT, "--network", "carrier-pigeon"), "carrier-pigeon", "nccl")
         self.assert_user_error(run("simulate", GPT, "--fold", "maybe"), "maybe", "auto", "off")
 

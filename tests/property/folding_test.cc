@@ -6,22 +6,21 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "plan/program/program.h"
-#include "scenarios/scenario.h"
-#include "sim/cost/kernel_model.h"
-#include "sim/cost/nccl_model.h"
-#include "sim/engine/engine.h"
-#include "sim/engine/lower.h"
 #include "tests/support/random_job.h"
+#include "tests/support/simulated_job.h"
 #include "topology/cluster.h"
 #include "topology/presets.h"
 
 namespace isthmus {
 namespace {
+
+using Models = tests::SimulatedJobs;
+using Outcome = tests::SimulatedJob;
+using tests::Difference;
 
 constexpr int kNumJobs = 510;
 constexpr int kMaxRanks = 72;
@@ -36,51 +35,6 @@ topology::ClusterSpec HalfFilledNodes(base::RandomStream& random) {
   }
   spec.rank_devices.resize(kMaxRanks);
   return spec;
-}
-
-/// What a run is judged by.
-struct Outcome {
-  sim::Lowered lowered;
-  sim::EngineResult result;
-};
-
-class Models {
- public:
-  Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster, bool fold,
-                   bool expanded) const {
-    Outcome run;
-    run.lowered =
-        sim::Lower(program, cluster, {.segments = &segments_, .collectives = &collectives_}, fold);
-    sim::EngineOptions options{
-        .expanded = expanded, .straggler_share = 0.0131, .step_overhead_ps = 12'345'678};
-    run.result = sim::Engine(run.lowered, options, nullptr).Run();
-    return run;
-  }
-
- private:
-  profiles::Profile profile_ = scenarios::LoadProfile("h100-sxm");
-  sim::KernelModel kernels_{profile_};
-  sim::NcclModel collectives_{profile_};
-  sim::SegmentModel segments_{profile_, kernels_, collectives_};
-};
-
-/// Empty if every rank of `other` ran each op when `unfolded` did; else the first difference.
-std::string Difference(const Outcome& unfolded, const Outcome& other) {
-  if (unfolded.result.deadlock || other.result.deadlock) return "deadlock";
-  if (unfolded.result.end_ps != other.result.end_ps) return "ends differ";
-  if (unfolded.result.step_end_ps != other.result.step_end_ps) return "steps end differently";
-  for (std::size_t rank = 0; rank < unfolded.lowered.class_of_rank.size(); ++rank) {
-    const sim::ClassTimes& a = unfolded.result.times[unfolded.lowered.class_of_rank[rank]];
-    const sim::ClassTimes& b = other.result.times[other.lowered.class_of_rank[rank]];
-    if (a.start_ps.size() != b.start_ps.size()) return fmt::format("rank {} has other ops", rank);
-    for (std::size_t op = 0; op < a.start_ps.size(); ++op) {
-      if (a.start_ps[op] == b.start_ps[op] && a.end_ps[op] == b.end_ps[op]) continue;
-      return fmt::format("rank {} op {}: {} to {}, not {} to {}", rank, op, a.start_ps[op],
-                         a.end_ps[op], b.start_ps[op], b.end_ps[op]);
-    }
-    if (a.transfer_end_ps != b.transfer_end_ps) return fmt::format("messages of rank {}", rank);
-  }
-  return "";
 }
 
 /// Whether ranks of one role differ in their sizes.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "tests/support/small_jobs.h"
 #include "tests/unit/sim/cost_profiles.h"
+#include "tests/unit/sim/host_profile.h"
 #include "topology/presets.h"
 #include "traces/recorder.h"
 
@@ -94,6 +95,49 @@ TEST_F(SimulateTest, RefusesAClusterThatIsTooSmall) {
     FAIL();
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("the job needs 16 ranks"));
+  }
+}
+
+TEST_F(SimulateTest, AFlowNetworkTellsWhatCrossedEachLink) {
+  traces::Recorder closed;
+  traces::Recorder shared;
+  const Outcome without = Run(Colocated(), {.folding = Folding::kOff}, closed);
+  const Outcome with = Run(Colocated(), {.network = Network::kFlow}, shared);
+  EXPECT_TRUE(without.links.empty());
+  EXPECT_EQ(with.simulated_ranks, 16);  // nothing is folded
+  EXPECT_EQ(with.num_ops, without.num_ops);
+  EXPECT_GT(with.num_flows, 0U);
+  double to_other_node = 0;
+  for (const LinkTraffic& use : with.links) {
+    const double bytes = std::accumulate(use.account.bytes.begin(), use.account.bytes.end(), 0.0);
+    EXPECT_GT(use.account.busy_ps, 0);
+    EXPECT_LE(bytes, use.link.bandwidth.value() * 1.001e-12 *
+                         static_cast<double>(use.account.busy_ps + 1000));
+    if (use.link.kind == topology::LinkKind::kNic)
+      to_other_node += use.account.bytes[static_cast<std::size_t>(plan::Purpose::kPipeline)];
+  }
+  // Stage 0 is on node 0, stage 1 on node 1.
+  EXPECT_GT(to_other_node, 0);
+}
+
+TEST(SimulateOnAHost, RefusesAFlowNetwork) {
+  topology::ClusterSpec spec;
+  spec.name = "cpu-host";
+  spec.node_groups = {{.name = "host",
+                       .gpus_per_node = 1,
+                       .nics_per_node = 0,
+                       .gpu = "host",
+                       .source = "assumed: a test"}};
+  spec.ranks_share = topology::RanksShare::kCores;
+  traces::Recorder recorder;
+  const plan::Job job =
+      tests::SmallJob("host", plan::Placement::kHomogeneous, {tests::SmallLlm({.tp = 2})});
+  try {
+    Simulate(plan::Build(job), topology::Cluster(spec), HostProfile(), {.network = Network::kFlow},
+             {}, recorder);
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("share one device"));
   }
 }
 

@@ -1,0 +1,92 @@
+// Messages, collectives and copies as flows on a network that they share.
+#include <algorithm>
+
+#include "sim/engine/engine.h"
+
+namespace isthmus::sim {
+
+void Engine::RunOnNetwork() {
+  FlowNetwork& network = *options_.flow.network;
+  while (true) {
+    const std::int64_t next = network.NextEvent();
+    // What happens to ranks at an instant comes before flows: what they start joins in at once.
+    if (!heap_.empty() && heap_.next_ps() <= next) {
+      const auto entry = heap_.Pop();
+      Happen(entry.payload, entry.time_ps);
+      Drain(entry.time_ps);
+      continue;
+    }
+    if (next == FlowNetwork::kNever) return;
+    for (const FlowTag& tag : network.Advance(next)) OnFlowed(tag, next);
+    Drain(next);
+  }
+}
+
+void Engine::OnFlowed(const FlowTag& tag, std::int64_t now) {
+  if (static_cast<What>(tag.what) != What::kTransferEnd) {
+    Happen({.what = static_cast<What>(tag.what), .a = tag.a, .b = tag.b}, now);
+    return;
+  }
+  const std::uint32_t slot = variant(tag.a).ops->transfers[tag.b].peer;
+  const std::uint32_t peer = lowered_.classes[tag.a].peers[slot];
+  const std::uint32_t partner = lowered_.classes[tag.a].matches[slot]->partner[tag.b];
+  EndTransfer(tag.a, tag.b, now);
+  EndTransfer(peer, partner, now);
+}
+
+void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
+                  std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
+  FlowNetwork& network = *options_.flow.network;
+  const auto size = static_cast<double>(bytes);
+  const std::int64_t wire_ps = network.WirePs(shape, static_cast<double>(timed_bytes));
+  // Where a closed form takes less than the edges that we give the algorithm, it moves less.
+  const double moved = wire_ps > alone_ps
+                           ? size * static_cast<double>(alone_ps) / static_cast<double>(wire_ps)
+                           : size;
+  const std::int64_t delay =
+      wire_ps > alone_ps ? alone_ps - network.WirePs(shape, moved) : alone_ps - wire_ps;
+  network.Start(now, std::max<std::int64_t>(0, delay), shape, moved, purpose, tag);
+}
+
+bool Engine::FlowsCollective(std::uint32_t at, std::int64_t now) {
+  if (options_.flow.network == nullptr) return false;
+  const Meeting& meeting = meetings_[at];
+  const auto [cls, index] = meeting.ops.front();
+  const plan::Op& op = variant(cls).ops->ops[index];
+  if (op.purpose == plan::Purpose::kScalars) return false;
+  const std::uint32_t shape = options_.flow.traffic->Collective(at / 2, op.collective());
+  if (shape == plan::kNone32) return false;
+  std::int64_t bytes = 0;
+  for (const auto& [member, its_op] : meeting.ops)
+    bytes = std::max(bytes, variant(member).bytes_of(variant(member).ops->ops[its_op]));
+  Flow(shape, bytes, meeting.duration_ps, bytes, op.purpose,
+       {static_cast<std::uint8_t>(What::kGroupEnd), at, 0}, now);
+  return true;
+}
+
+bool Engine::FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now) {
+  if (options_.flow.network == nullptr) return false;
+  const Variant& here = variant(cls);
+  const plan::Op& op = here.ops->ops[index];
+  const std::int64_t bytes = here.bytes_of(op);
+  if (bytes == 0) return false;
+  Flow(options_.flow.traffic->Copy(cls, op.copy()), bytes, here.duration_ps[index], bytes,
+       op.purpose, {static_cast<std::uint8_t>(What::kOpEnd), cls, index}, now);
+  return true;
+}
+
+bool Engine::FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
+  if (options_.flow.network == nullptr) return false;
+  const Variant& here = variant(cls);
+  const plan::Transfer& message = here.ops->transfers[transfer];
+  // One flow for both sides, which end together: the sender's.
+  if (!message.sends) return true;
+  const MatchTable& match = *lowered_.classes[cls].matches[message.peer];
+  Flow(options_.flow.traffic->Send(cls, message.peer), here.transfer_bytes[transfer],
+       match.duration_ps[transfer], match.timed_bytes[transfer],
+       here.ops->ops[here.graph->OpOfTransfer(transfer)].purpose,
+       {static_cast<std::uint8_t>(What::kTransferEnd), cls, transfer}, now);
+  return true;
+}
+
+}  // namespace isthmus::sim

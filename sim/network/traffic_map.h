@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "plan/model/kernel.h"
+#include "plan/program/op.h"
+#include "topology/cluster.h"
+
+namespace isthmus::sim {
+
+/// A link that traffic may cross.
+struct TrafficLink {
+  topology::Link link;
+  /// False: whatever comes, it is never short, since the links around it let no more through.
+  bool may_be_short = true;
+};
+
+/// The links of one flow, as numbers of TrafficMap::links().
+struct TrafficPath {
+  std::vector<std::uint32_t> links;      // all, in order
+  std::vector<std::uint32_t> contended;  // those that may be short
+  double bytes_per_second = 0;           // of the slowest
+};
+
+/// One flow of a message or collective of S bytes: share · S bytes over a path.
+struct TrafficPart {
+  std::uint32_t path = 0;
+  double share = 0;
+  double seconds_per_byte = 0;  // of the size, alone
+};
+
+/// What one kind of message or collective puts on the network, all at once.
+struct TrafficShape {
+  std::vector<TrafficPart> parts;
+  /// How long a byte of its size takes if nothing else is on the network: the largest over its
+  /// flows of share / rate, and over its links but those above leaf switches of all shares / rate.
+  /// (A closed form knows nothing of what many NICs share.)
+  double seconds_per_byte = 0;
+};
+
+/// The flows that messages, copies and collectives consist of, and the links they cross. Only links
+/// in use are in it.
+///
+/// Collectives are concurrent flows on the edges of the rings that NCCL would use, one per GPU (n
+/// ranks on N NVLink domains, p of them in one, q NICs used there), with the bytes that the
+/// algorithm puts on the edge, never busbw. Formulas and sources: docs/models/flow.md.
+///
+/// Use: name all shapes, then Settle(), then read. Throws base::Error where dead links leave no
+/// route. Lifetime: the cluster must outlive it. Cost: a route per new pair of GPUs.
+class TrafficMap {
+ public:
+  explicit TrafficMap(const topology::Cluster& cluster) : cluster_(cluster) {}
+
+  /// Numbers of shapes, equal for equal arguments.
+  std::uint32_t Message(base::DeviceId from, base::DeviceId to);
+  std::uint32_t Copy(base::DeviceId gpu, plan::CopyDirection direction);
+  /// `gpus` are the members' in the order of their ranks, no GPU twice.
+  std::uint32_t Collective(plan::CollectiveKind kind, const std::vector<base::DeviceId>& gpus);
+
+  /// Finds the links that may be short; nothing is named after it.
+  void Settle();
+
+  const std::vector<TrafficLink>& links() const { return links_; }
+  const std::vector<TrafficPath>& paths() const { return paths_; }
+  const std::vector<TrafficShape>& shapes() const { return shapes_; }
+
+ private:
+  struct Placed;  // a group's members by node
+  using Shape = TrafficShape;
+
+  std::uint32_t PathOver(std::span<const topology::Link> links);
+  std::uint32_t PathBetween(base::DeviceId from, base::DeviceId to);
+  std::uint32_t AddShape(Shape shape);
+  void AddEdge(Shape& shape, base::DeviceId from, base::DeviceId to, double share);
+  Placed Place(const std::vector<base::DeviceId>& gpus) const;
+  void AddRings(Shape& shape, plan::CollectiveKind kind, const Placed& placed);
+  void AddVolumes(Shape& shape, const Placed& placed);
+  base::DeviceId CounterpartOf(base::DeviceId gpu, base::DeviceId other) const;
+
+  const topology::Cluster& cluster_;
+  std::vector<TrafficLink> links_;
+  std::vector<TrafficPath> paths_;
+  std::vector<TrafficShape> shapes_;
+  std::map<base::LinkId, std::uint32_t> number_of_link_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> path_over_;
+  std::map<std::pair<base::DeviceId, base::DeviceId>, std::uint32_t> path_between_;
+  std::map<std::pair<base::DeviceId, base::DeviceId>, std::uint32_t> messages_;
+  std::map<std::pair<plan::CollectiveKind, std::vector<base::DeviceId>>, std::uint32_t>
+      collectives_;
+};
+
+}  // namespace isthmus::sim

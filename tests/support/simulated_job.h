@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "plan/program/program.h"
+#include "profiles/profile.h"
+#include "sim/cost/kernel_model.h"
+#include "sim/cost/nccl_model.h"
+#include "sim/engine/engine.h"
+#include "sim/engine/lower.h"
+#include "topology/cluster.h"
+
+namespace isthmus::tests {
+
+/// What a run is judged by.
+struct SimulatedJob {
+  sim::Lowered lowered;
+  sim::EngineResult result;
+  std::uint64_t num_flows = 0;
+  std::uint64_t num_shared_flows = 0;
+};
+
+/// Runs programs on H100s, with the shipped profile.
+class SimulatedJobs {
+ public:
+  SimulatedJobs();
+
+  SimulatedJob Simulate(const plan::Program& program, const topology::Cluster& cluster, bool fold,
+                        bool expanded) const;
+  /// With a flow network over such a solver.
+  SimulatedJob SimulateFlows(const plan::Program& program, const topology::Cluster& cluster,
+                             sim::FlowNetwork::MakeSolver make_solver) const;
+
+ private:
+  sim::CostModels costs() const { return {.segments = &segments_, .collectives = &collectives_}; }
+
+  profiles::Profile profile_;
+  sim::KernelModel kernels_;
+  sim::NcclModel collectives_;
+  sim::SegmentModel segments_;
+};
+
+/// Empty if every rank of `other` ran each op when it did in `unfolded`; else the first difference.
+std::string Difference(const SimulatedJob& unfolded, const SimulatedJob& other);
+
+}  // namespace isthmus::tests

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ void AddAssumptions(sim::Network network, scenarios::Scenario& scenario) {
     scenario.assumptions.emplace_back(
         "network flow: messages, collectives and copies share links, max-min fair, and take what "
         "their closed form says where they are alone; collectives inside blocks have their NVLinks "
-        "to themselves; every rank is simulated");
+        "to themselves");
     return;
   }
   scenario.assumptions.emplace_back(
@@ -58,12 +59,15 @@ void AddAssumptions(sim::Network network, scenarios::Scenario& scenario) {
 }
 
 /// Of the step, whatever the scenario's metric is: the figures are of the whole step.
-reports::Band BandOf(scenarios::Scenario scenario) {
+/// Variations are simulated without contention: their shares of the step are kept.
+reports::Band BandOf(scenarios::Scenario scenario, std::optional<double> flow_step_time_s) {
   scenario.metric = scenarios::StepMetric::kFull;
   const studies::StepSimulation simulation(scenario);
   const double step_time_s = simulation.StepTime(simulation.profile(), scenario.cluster);
   const studies::StepBand band = studies::EstimateBand(simulation, step_time_s);
-  return {.low_step_time_s = band.low_step_time_s, .high_step_time_s = band.high_step_time_s};
+  const double scale = flow_step_time_s.value_or(step_time_s) / step_time_s;
+  return {.low_step_time_s = band.low_step_time_s * scale,
+          .high_step_time_s = band.high_step_time_s * scale};
 }
 
 }  // namespace
@@ -103,7 +107,8 @@ int Simulate(const SimulateOptions& options) {
     figures.assumptions.emplace_back("no band: without kernels there is no step time to vary");
   } else if (options.band) {
     progress.Begin("simulating variations");
-    figures.band = BandOf(scenario);
+    const bool flows = engine.network == sim::Network::kFlow;
+    figures.band = BandOf(scenario, flows ? std::optional(figures.step_time_s) : std::nullopt);
   }
   if (options.timing) {
     rusage usage{};

@@ -87,21 +87,15 @@ std::string Explain(const Lowered& lowered, const EngineResult& result) {
                      plan::Describe(*lowered.program, role, role.ops[result.blocked_op]));
 }
 
-/// What a flow network needs for the time of a run.
-struct FlowRun {
-  FlowRun(const Lowered& lowered, const topology::Cluster& cluster)
-      : traffic(lowered, cluster), network(traffic.map(), LoadFlowSolver) {}
-
-  void Report(Outcome& outcome) const {
-    outcome.num_flows = network.num_flows();
-    outcome.num_shared_flows = network.num_shared_flows();
-    for (std::size_t link = 0; link < network.accounts().size(); ++link)
-      outcome.links.push_back({traffic.map().links()[link].link, network.accounts()[link]});
-  }
-
-  ProgramTraffic traffic;
-  FlowNetwork network;
-};
+/// Of a folded run links stand for others, so it tells of none.
+void ReportTraffic(const FlowNetwork& network, const Lowered& lowered, Outcome& outcome) {
+  outcome.num_flows = network.num_flows();
+  outcome.num_shared_flows = network.num_shared_flows();
+  if (lowered.folded) return;
+  for (std::size_t link = 0; link < network.accounts().size(); ++link)
+    outcome.links.push_back(
+        {lowered.traffic->traffic().links[link].link, network.accounts()[link]});
+}
 
 void CheckNetwork(const topology::Cluster& cluster, const MachineModels& models, Network network) {
   if (network == Network::kNccl || !models.shares_device) return;
@@ -176,18 +170,15 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   const MachineModels models = MakeModels(cluster.spec(), profile);
   CheckNetwork(cluster, models, options.network);
   const bool flows = options.network == Network::kFlow;
-  const bool fold = options.folding == Folding::kAuto && !models.shares_device && !flows;
-  const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold);
+  const bool fold = options.folding == Folding::kAuto && !models.shares_device;
+  const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold, flows);
   SimOptions run = options;
   // Ranks that share are held together by their inner collectives anyway.
   if (models.shares_device) run.expansion = Expansion::kFused;
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
   EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
-  std::optional<FlowRun> flow;
-  if (flows) {
-    flow.emplace(lowered, cluster);
-    engine_options.flow = {&flow->network, &flow->traffic};
-  }
+  std::optional<FlowNetwork> network;
+  if (flows) engine_options.network = &network.emplace(lowered.traffic->traffic(), LoadFlowSolver);
   Engine engine(lowered, engine_options,
                 [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
   const EngineResult result = engine.Run();
@@ -195,7 +186,7 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};
   outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   outcome.folded = lowered.folded;
-  if (flow) flow->Report(outcome);
+  if (network) ReportTraffic(*network, lowered, outcome);
   if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
   sink.OnTrailer(Summarise(lowered, profile, options, models.shares_device, result, sink, outcome));
   return outcome;

@@ -50,7 +50,8 @@ struct Outcome {
   std::int32_t simulated_ranks = 0;
   bool folded = false;
   bool fits = true;  // no rank class is does_not_fit
-  /// Of a flow network: flows, those that had to share a link, and every link that was used.
+  /// Of a flow network: flows, those that had to share a link, and unless ranks were folded every
+  /// link that was used.
   std::uint64_t num_flows = 0;
   std::uint64_t num_shared_flows = 0;
   std::vector<LinkTraffic> links;
@@ -67,8 +68,7 @@ bool HasKernels(const profiles::Profile& profile);
 ///
 /// A function of its inputs alone: equal inputs give equal events. Throws base::Error when the
 /// cluster has too few devices, the profile lacks a parameter, dead links cut communicating ranks
-/// off or a flow network is asked for where ranks share a device. With a flow network no ranks are
-/// folded: who is equal depends on all links that traffic crosses. Without kernels in the profile
+/// off or a flow network is asked for where ranks share a device. Without kernels in the profile
 /// (HasKernels) there are no events: the trace has the memory of every kind of rank and an
 /// assumption that says why there is no time.
 Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,

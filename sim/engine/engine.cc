@@ -42,7 +42,7 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
 EngineResult Engine::Run() {
   Prime();
   Drain(0);
-  if (options_.flow.network != nullptr) RunOnNetwork();
+  if (options_.network != nullptr) RunOnNetwork();
   while (!heap_.empty()) {
     const auto entry = heap_.Pop();
     Happen(entry.payload, entry.time_ps);

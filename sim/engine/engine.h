@@ -24,16 +24,11 @@ struct DeviceSharing {
   std::int64_t busy_wait_ps = 0;
 };
 
-/// The network that messages, collectives and copies share, and what each puts on it. Lifetime:
-/// must outlive the engine.
-struct FlowTraffic {
-  FlowNetwork* network = nullptr;  // null: every transfer takes what it takes alone
-  const ProgramTraffic* traffic = nullptr;
-};
-
 struct EngineOptions {
   bool expanded = false;
-  FlowTraffic flow;
+  /// What messages, collectives and copies share, over Lowered::traffic; must outlive the engine.
+  /// Null: each takes what it takes alone.
+  FlowNetwork* network = nullptr;
   /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
   /// Taken after its last backward; what goes to other stages and modules does not wait.
   double straggler_share = 0;

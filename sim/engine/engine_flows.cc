@@ -6,7 +6,7 @@
 namespace isthmus::sim {
 
 void Engine::RunOnNetwork() {
-  FlowNetwork& network = *options_.flow.network;
+  FlowNetwork& network = *options_.network;
   while (true) {
     const std::int64_t next = network.NextEvent();
     // What happens to ranks at an instant comes before flows: what they start joins in at once.
@@ -27,16 +27,25 @@ void Engine::OnFlowed(const FlowTag& tag, std::int64_t now) {
     Happen({.what = static_cast<What>(tag.what), .a = tag.a, .b = tag.b}, now);
     return;
   }
+  EndTransfer(tag.a, tag.b, now);
   const std::uint32_t slot = variant(tag.a).ops->transfers[tag.b].peer;
   const std::uint32_t peer = lowered_.classes[tag.a].peers[slot];
-  const std::uint32_t partner = lowered_.classes[tag.a].matches[slot]->partner[tag.b];
-  EndTransfer(tag.a, tag.b, now);
-  EndTransfer(peer, partner, now);
+  // A folded sender stands for several: then the other side receives from each of them, by one op.
+  const OpGraph& graph = *variant(peer).graph;
+  const plan::Role& role = *variant(peer).ops;
+  const plan::Op& receiver =
+      role.ops[graph.OpOfTransfer(lowered_.classes[tag.a].matches[slot]->partner[tag.b])];
+  const std::uint32_t end = receiver.first_transfer + receiver.num_transfers;
+  for (std::uint32_t at = receiver.first_transfer; at < end; ++at) {
+    const std::uint32_t from = role.transfers[at].peer;
+    if (role.transfers[at].sends || lowered_.classes[peer].peers[from] != tag.a) continue;
+    if (lowered_.classes[peer].matches[from]->partner[at] == tag.b) EndTransfer(peer, at, now);
+  }
 }
 
 void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
                   std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
-  FlowNetwork& network = *options_.flow.network;
+  FlowNetwork& network = *options_.network;
   const auto size = static_cast<double>(bytes);
   const std::int64_t wire_ps = network.WirePs(shape, static_cast<double>(timed_bytes));
   // Where a closed form takes less than the edges that we give the algorithm, it moves less.
@@ -49,12 +58,12 @@ void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps
 }
 
 bool Engine::FlowsCollective(std::uint32_t at, std::int64_t now) {
-  if (options_.flow.network == nullptr) return false;
+  if (options_.network == nullptr) return false;
   const Meeting& meeting = meetings_[at];
   const auto [cls, index] = meeting.ops.front();
   const plan::Op& op = variant(cls).ops->ops[index];
   if (op.purpose == plan::Purpose::kScalars) return false;
-  const std::uint32_t shape = options_.flow.traffic->Collective(at / 2, op.collective());
+  const std::uint32_t shape = lowered_.traffic->Collective(at / 2, op.collective());
   if (shape == plan::kNone32) return false;
   std::int64_t bytes = 0;
   for (const auto& [member, its_op] : meeting.ops)
@@ -65,24 +74,24 @@ bool Engine::FlowsCollective(std::uint32_t at, std::int64_t now) {
 }
 
 bool Engine::FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now) {
-  if (options_.flow.network == nullptr) return false;
+  if (options_.network == nullptr) return false;
   const Variant& here = variant(cls);
   const plan::Op& op = here.ops->ops[index];
   const std::int64_t bytes = here.bytes_of(op);
   if (bytes == 0) return false;
-  Flow(options_.flow.traffic->Copy(cls, op.copy()), bytes, here.duration_ps[index], bytes,
-       op.purpose, {static_cast<std::uint8_t>(What::kOpEnd), cls, index}, now);
+  Flow(lowered_.traffic->Copy(cls, op.copy()), bytes, here.duration_ps[index], bytes, op.purpose,
+       {static_cast<std::uint8_t>(What::kOpEnd), cls, index}, now);
   return true;
 }
 
 bool Engine::FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_t now) {
-  if (options_.flow.network == nullptr) return false;
+  if (options_.network == nullptr) return false;
   const Variant& here = variant(cls);
   const plan::Transfer& message = here.ops->transfers[transfer];
   // One flow for both sides, which end together: the sender's.
   if (!message.sends) return true;
   const MatchTable& match = *lowered_.classes[cls].matches[message.peer];
-  Flow(options_.flow.traffic->Send(cls, message.peer), here.transfer_bytes[transfer],
+  Flow(lowered_.traffic->Send(cls, message.peer), here.transfer_bytes[transfer],
        match.duration_ps[transfer], match.timed_bytes[transfer],
        here.ops->ops[here.graph->OpOfTransfer(transfer)].purpose,
        {static_cast<std::uint8_t>(What::kTransferEnd), cls, transfer}, now);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "sim/engine/program_traffic.h"
 #include "sim/engine/rank_tables.h"
 
 namespace isthmus::sim {
@@ -30,17 +31,21 @@ ClassCallers CallersByClass(const RankTables::RankGroup& group,
 /// Colours of ranks, refined until members of a colour can't be told apart.
 class Partition {
  public:
-  Partition(const Lowered& lowered, const RankTables& tables)
-      : lowered_(lowered), tables_(tables) {}
+  /// `traffic`: null without flows; then `links` is too.
+  Partition(const Lowered& lowered, const RankTables& tables, const ProgramTraffic* traffic,
+            TrafficColours* links)
+      : lowered_(lowered), tables_(tables), traffic_(traffic), links_(links) {}
 
   std::vector<std::uint32_t> Refine() {
     Start();
     std::size_t num_colours = Relabel();
+    std::size_t num_on_links = 0;
     while (true) {
-      Split();
+      const std::size_t on_links = Split();
       const std::size_t after = Relabel();
-      if (after == num_colours) return colours_;
+      if (after == num_colours && on_links == num_on_links) return colours_;
       num_colours = after;
+      num_on_links = on_links;
     }
   }
 
@@ -77,12 +82,23 @@ class Partition {
     }
   }
 
-  void Split() {
+  /// Returns how many colours flows and links have.
+  std::size_t Split() {
     std::vector<std::uint64_t> group_hashes;
     for (const RankTables::RankGroup& group : tables_.groups()) {
       base::HashBuilder hash;
       for (const auto& [colour, slot] : CallersByClass(group, colours_)) hash.Add(colour).Add(slot);
       group_hashes.push_back(hash.digest());
+    }
+    std::size_t on_links = 0;
+    if (traffic_ != nullptr) {
+      on_links = links_->Refine(traffic_->OwnersOf(colours_, group_hashes));
+      for (std::uint32_t group = 0; group < group_hashes.size(); ++group) {
+        group_hashes[group] = base::HashBuilder()
+                                  .Add(group_hashes[group])
+                                  .Add(traffic_->HashOfGroup(group, *links_))
+                                  .digest();
+      }
     }
     for (std::size_t rank = 0; rank < hashes_.size(); ++rank) {
       base::HashBuilder hash;
@@ -90,8 +106,10 @@ class Partition {
       for (const std::uint32_t group : tables_.groups_of_rank()[rank])
         hash.Add(group_hashes[group]);
       for (const base::Rank peer : tables_.peers_of_rank()[rank]) hash.Add(colours_[peer.index()]);
+      if (traffic_ != nullptr) hash.Add(traffic_->HashOfRank(rank, *links_));
       hashes_[rank] = hash.digest();
     }
+    return on_links;
   }
 
   /// Colours numbered in the order of their first rank; returns how many there are.
@@ -108,6 +126,8 @@ class Partition {
 
   const Lowered& lowered_;
   const RankTables& tables_;
+  const ProgramTraffic* traffic_;
+  TrafficColours* links_;
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint32_t> colours_;
   std::map<std::pair<const MatchTable*, std::uint32_t>, std::uint64_t> match_hashes_;
@@ -131,7 +151,8 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
     for (const std::uint32_t group : tables.groups_of_rank()[rank]) {
       if (!communicator_of_group[group]) {
         const RankTables::RankGroup& concrete = tables.groups()[group];
-        Communicator communicator{.num_ranks = static_cast<int>(concrete.members.size())};
+        Communicator communicator{.group = group,
+                                  .num_ranks = static_cast<int>(concrete.members.size())};
         for (const base::Rank member : concrete.members) {
           communicator.classes.push_back(lowered.class_of_rank[member.index()]);
         }
@@ -157,18 +178,25 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
 }  // namespace
 
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
-              const CostModels& models, bool fold) {
+              const CostModels& models, bool fold, bool flows) {
   Lowered lowered;
   lowered.program = &program;
   const RankTables tables(program, cluster, models, lowered);
+  std::shared_ptr<ProgramTraffic> traffic;
+  std::optional<TrafficColours> links;
+  if (flows) traffic = std::make_shared<ProgramTraffic>(lowered.variants, tables, cluster);
   if (fold) {
-    lowered.class_of_rank = Partition(lowered, tables).Refine();
+    if (flows) links.emplace(traffic->traffic());
+    lowered.class_of_rank =
+        Partition(lowered, tables, traffic.get(), links ? &*links : nullptr).Refine();
   } else {
     for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(program.num_ranks); ++rank) {
       lowered.class_of_rank.push_back(rank);
     }
   }
   FillClasses(tables, lowered);
+  if (flows) traffic->Bind(lowered, links ? &*links : nullptr);
+  lowered.traffic = std::move(traffic);
   return lowered;
 }
 

@@ -28,7 +28,10 @@ struct CostModels {
 /// they do everything at the same times. Exact by induction over events. Without it every rank is a
 /// class. Cost: O(rounds · sum of group sizes); rounds is small (the depth of the pipeline at
 /// most).
+/// With `flows`, all that goes over the network is named too, and members of a class send flows of
+/// equal colours (TrafficColours): they share links with the same flows. Exact by the same
+/// induction, since rates depend on nothing else.
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
-              const CostModels& models, bool fold);
+              const CostModels& models, bool fold, bool flows = false);
 
 }  // namespace isthmus::sim

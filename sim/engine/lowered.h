@@ -75,8 +75,11 @@ struct LoweredClass {
 /// The classes whose ranks meet in one communicator.
 struct Communicator {
   std::vector<std::uint32_t> classes;  // ascending, each once
+  std::uint32_t group = 0;             // of RankTables: one that it stands for
   int num_ranks = 0;
 };
+
+class ProgramTraffic;
 
 struct Lowered {
   const plan::Program* program = nullptr;
@@ -86,7 +89,8 @@ struct Lowered {
   std::vector<std::unique_ptr<MatchTable>> match_tables;
   std::vector<std::unique_ptr<WorkCost>> work_costs;
   std::vector<std::uint32_t> class_of_rank;
-  bool folded = false;  // some class has more than one rank
+  std::shared_ptr<const ProgramTraffic> traffic;  // if it was asked for
+  bool folded = false;                            // some class has more than one rank
 
   const plan::Role& role(std::uint32_t rank_class) const {
     return *variants[classes[rank_class].variant].ops;

@@ -15,20 +15,20 @@ std::int64_t PsOf(double bytes, double seconds_per_byte) {
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const TrafficMap& map, MakeSolver make_solver, RecordPort port)
-    : map_(map),
+FlowNetwork::FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort port)
+    : traffic_(traffic),
       make_solver_(std::move(make_solver)),
       port_(std::move(port)),
-      links_(map.links().size()),
-      accounts_(map.links().size()) {
+      links_(traffic.links.size()),
+      accounts_(traffic.links.size()) {
   for (std::size_t link = 0; link < links_.size(); ++link)
-    links_[link].capacity = std::llround(map.links()[link].link.bandwidth.value());
-  for (const TrafficPath& path : map.paths())
+    links_[link].capacity = std::llround(traffic.links[link].link.bandwidth.value());
+  for (const TrafficPath& path : traffic.paths)
     demand_of_path_.push_back(std::llround(path.bytes_per_second));
 }
 
 std::int64_t FlowNetwork::WirePs(std::uint32_t shape, double bytes) const {
-  return PsOf(bytes, map_.shapes()[shape].seconds_per_byte);
+  return PsOf(bytes, traffic_.shapes[shape].seconds_per_byte);
 }
 
 void FlowNetwork::Start(std::int64_t now_ps, std::int64_t delay_ps, std::uint32_t shape,
@@ -83,7 +83,7 @@ void FlowNetwork::FindNext() {
 }
 
 void FlowNetwork::Begin(std::uint32_t number, std::int64_t now_ps) {
-  const TrafficShape& shape = map_.shapes()[bundles_[number].shape];
+  const TrafficShape& shape = traffic_.shapes[bundles_[number].shape];
   for (const TrafficPart& part : shape.parts) {
     const std::uint32_t flow = NewFlow();
     flows_[flow].bundle = number;
@@ -113,7 +113,7 @@ void FlowNetwork::Begin(std::uint32_t number, std::int64_t now_ps) {
 
 void FlowNetwork::BeginFlow(std::uint32_t number, std::int64_t now_ps) {
   Flow& flow = flows_[number];
-  const TrafficPath& path = map_.paths()[flow.path];
+  const TrafficPath& path = traffic_.paths[flow.path];
   flow.is_active = true;
   flow.is_shared = false;
   flow.start_ps = now_ps;
@@ -145,10 +145,10 @@ void FlowNetwork::Share(std::uint32_t number, std::int64_t now_ps) {
   if (!solver_) solver_ = make_solver_();
   Flow& flow = flows_[number];
   solver_route_.clear();
-  for (const std::uint32_t link : map_.paths()[flow.path].contended) {
+  for (const std::uint32_t link : traffic_.paths[flow.path].contended) {
     std::uint32_t& in_solver = links_[link].number_in_solver;
     if (in_solver == plan::kNone32) {
-      solver_->AddLink(map_.links()[link].link.bandwidth.value());
+      solver_->AddLink(traffic_.links[link].link.bandwidth.value());
       in_solver = num_links_in_solver_++;
     }
     solver_route_.push_back(in_solver);
@@ -170,7 +170,7 @@ void FlowNetwork::TakeFromSolver(std::int64_t now_ps) {
 
 void FlowNetwork::EndFlow(std::uint32_t number, std::int64_t now_ps) {
   Flow& flow = flows_[number];
-  const TrafficPath& path = map_.paths()[flow.path];
+  const TrafficPath& path = traffic_.paths[flow.path];
   flow.is_active = false;
   Bundle& bundle = bundles_[flow.bundle];
   for (std::uint32_t at = 0; at < path.contended.size(); ++at) {

@@ -26,7 +26,7 @@ struct FlowTag {
 struct FlowRecord {
   FlowTag tag;
   plan::Purpose purpose = plan::Purpose::kModel;
-  std::uint32_t path = 0;  // of the map
+  std::uint32_t path = 0;  // of the traffic
   double bytes = 0;
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
@@ -44,14 +44,14 @@ struct FlowRecord {
 /// left of it. Where nothing is in demand the solver isn't even loaded.
 ///
 /// Ends of one instant come in the order in which their bundles were started. Not thread-safe.
-/// Cost: below a microsecond a flow out of the solver, 10 to 50 in it. Lifetime: the map must
+/// Cost: below a microsecond a flow out of the solver, 10 to 50 in it. Lifetime: the traffic must
 /// outlive it.
 class FlowNetwork {
  public:
   using MakeSolver = std::function<std::unique_ptr<FlowSolver>()>;
   using RecordPort = std::function<void(const FlowRecord&)>;
 
-  FlowNetwork(const TrafficMap& map, MakeSolver make_solver, RecordPort port = nullptr);
+  FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort port = nullptr);
 
   /// How long a message or collective of this shape takes, if it is alone.
   std::int64_t WirePs(std::uint32_t shape, double bytes) const;
@@ -64,7 +64,7 @@ class FlowNetwork {
   /// Valid until the next call.
   std::span<const FlowTag> Advance(std::int64_t now_ps);
 
-  /// By TrafficMap::links().
+  /// By Traffic::links.
   const std::vector<LinkAccount>& accounts() const { return accounts_; }
   std::uint64_t num_flows() const { return num_flows_; }
   /// Flows that had to share a link with others.
@@ -117,7 +117,7 @@ class FlowNetwork {
   std::uint32_t NewBundle();
   void FindNext();
 
-  const TrafficMap& map_;
+  const Traffic& traffic_;
   MakeSolver make_solver_;
   RecordPort port_;
   std::unique_ptr<FlowSolver> solver_;

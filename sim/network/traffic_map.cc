@@ -1,6 +1,7 @@
 #include "sim/network/traffic_map.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/check.h"
@@ -43,16 +44,16 @@ std::uint32_t TrafficMap::PathOver(std::span<const topology::Link> links) {
   TrafficPath path;
   for (const topology::Link& link : links) {
     const auto [at, is_new] =
-        number_of_link_.try_emplace(link.id, static_cast<std::uint32_t>(links_.size()));
-    if (is_new) links_.push_back({.link = link});
+        number_of_link_.try_emplace(link.id, static_cast<std::uint32_t>(traffic_.links.size()));
+    if (is_new) traffic_.links.push_back({.link = link});
     path.links.push_back(at->second);
     const double rate = link.bandwidth.value();
     path.bytes_per_second =
         path.bytes_per_second == 0 ? rate : std::min(path.bytes_per_second, rate);
   }
   const auto [at, is_new] =
-      path_over_.try_emplace(path.links, static_cast<std::uint32_t>(paths_.size()));
-  if (is_new) paths_.push_back(std::move(path));
+      path_over_.try_emplace(path.links, static_cast<std::uint32_t>(traffic_.paths.size()));
+  if (is_new) traffic_.paths.push_back(std::move(path));
   return at->second;
 }
 
@@ -65,18 +66,18 @@ std::uint32_t TrafficMap::PathBetween(base::DeviceId from, base::DeviceId to) {
 std::uint32_t TrafficMap::AddShape(Shape shape) {
   std::map<std::uint32_t, double> load;  // by link
   for (TrafficPart& part : shape.parts) {
-    const TrafficPath& path = paths_[part.path];
+    const TrafficPath& path = traffic_.paths[part.path];
     part.seconds_per_byte = part.share / path.bytes_per_second;
     shape.seconds_per_byte = std::max(shape.seconds_per_byte, part.seconds_per_byte);
     for (const std::uint32_t link : path.links) load[link] += part.share;
   }
   for (const auto& [number, share] : load) {
-    const topology::Link& link = links_[number].link;
+    const topology::Link& link = traffic_.links[number].link;
     if (link.kind >= topology::LinkKind::kUplink) continue;
     shape.seconds_per_byte = std::max(shape.seconds_per_byte, share / link.bandwidth.value());
   }
-  shapes_.push_back(std::move(shape));
-  return static_cast<std::uint32_t>(shapes_.size() - 1);
+  traffic_.shapes.push_back(std::move(shape));
+  return static_cast<std::uint32_t>(traffic_.shapes.size() - 1);
 }
 
 void TrafficMap::AddEdge(Shape& shape, base::DeviceId from, base::DeviceId to, double share) {
@@ -234,41 +235,60 @@ void TrafficMap::AddVolumes(Shape& shape, const Placed& placed) {
   }
 }
 
-void TrafficMap::Settle() {
-  // What lets traffic onto a link, or takes it off: the slowest other link of each path.
-  std::vector<std::set<std::uint32_t>> guards(links_.size());
-  std::vector<bool> has_unguarded(links_.size(), false);
-  for (const TrafficPath& path : paths_) {
-    for (const std::uint32_t link : path.links) {
-      std::optional<std::uint32_t> guard;
-      for (const std::uint32_t other : path.links) {
-        if (other == link) continue;
-        if (!guard || links_[other].link.bandwidth < links_[*guard].link.bandwidth) guard = other;
-      }
-      if (guard) {
-        guards[link].insert(*guard);
-      } else {
-        has_unguarded[link] = true;
-      }
+namespace {
+
+/// What lets traffic onto a link or takes it off: the slowest link on one side of it, by path.
+struct Guards {
+  std::set<std::uint32_t> links;
+  bool is_whole = true;  // every path has one
+
+  void Add(const Traffic& traffic, std::span<const std::uint32_t> side) {
+    if (side.empty()) {
+      is_whole = false;
+      return;
     }
+    links.insert(*std::min_element(side.begin(), side.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return traffic.links[a].link.bandwidth < traffic.links[b].link.bandwidth;
+    }));
   }
-  std::vector<bool> is_guard(links_.size(), false);
-  for (std::uint32_t link = 0; link < links_.size(); ++link) {
-    if (has_unguarded[link] || is_guard[link]) continue;
+  /// Whether no more comes through them than `bandwidth`, all being links that count.
+  bool Hold(const Traffic& traffic, base::BytesPerSecond bandwidth) const {
     double sum = 0;
-    bool all_stand = true;
-    for (const std::uint32_t guard : guards[link]) {
-      sum += links_[guard].link.bandwidth.value();
-      all_stand = all_stand && links_[guard].may_be_short;
+    for (const std::uint32_t guard : links) {
+      if (!traffic.links[guard].may_be_short) return false;
+      sum += traffic.links[guard].link.bandwidth.value();
     }
-    if (!all_stand || sum > links_[link].link.bandwidth.value()) continue;
-    links_[link].may_be_short = false;
-    for (const std::uint32_t guard : guards[link]) is_guard[guard] = true;
+    return is_whole && sum <= bandwidth.value();
   }
-  for (TrafficPath& path : paths_) {
+};
+
+}  // namespace
+
+Traffic TrafficMap::Settled() && {
+  const std::size_t num_links = traffic_.links.size();
+  std::vector<std::array<Guards, 2>> guards(num_links);  // before and behind
+  for (const TrafficPath& path : traffic_.paths) {
+    const std::span<const std::uint32_t> all(path.links);
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      guards[all[at]][0].Add(traffic_, all.first(at));
+      guards[all[at]][1].Add(traffic_, all.subspan(at + 1));
+    }
+  }
+  std::vector<bool> is_guard(num_links, false);
+  for (std::uint32_t link = 0; link < num_links; ++link) {
+    TrafficLink& here = traffic_.links[link];
+    for (const Guards& side : guards[link]) {
+      if (is_guard[link] || !side.Hold(traffic_, here.link.bandwidth)) continue;
+      here.may_be_short = false;
+      for (const std::uint32_t guard : side.links) is_guard[guard] = true;
+      break;
+    }
+  }
+  for (TrafficPath& path : traffic_.paths) {
     for (const std::uint32_t link : path.links)
-      if (links_[link].may_be_short) path.contended.push_back(link);
+      if (traffic_.links[link].may_be_short) path.contended.push_back(link);
   }
+  return std::move(traffic_);
 }
 
 }  // namespace isthmus::sim

@@ -19,7 +19,7 @@ struct TrafficLink {
   bool may_be_short = true;
 };
 
-/// The links of one flow, as numbers of TrafficMap::links().
+/// The links of one flow, as numbers of Traffic::links.
 struct TrafficPath {
   std::vector<std::uint32_t> links;      // all, in order
   std::vector<std::uint32_t> contended;  // those that may be short
@@ -42,6 +42,13 @@ struct TrafficShape {
   double seconds_per_byte = 0;
 };
 
+/// Links, paths over them, and shapes over those; each names the ones before by number.
+struct Traffic {
+  std::vector<TrafficLink> links;
+  std::vector<TrafficPath> paths;
+  std::vector<TrafficShape> shapes;
+};
+
 /// The flows that messages, copies and collectives consist of, and the links they cross. Only links
 /// in use are in it.
 ///
@@ -49,7 +56,7 @@ struct TrafficShape {
 /// ranks on N NVLink domains, p of them in one, q NICs used there), with the bytes that the
 /// algorithm puts on the edge, never busbw. Formulas and sources: docs/models/flow.md.
 ///
-/// Use: name all shapes, then Settle(), then read. Throws base::Error where dead links leave no
+/// Use: name all shapes, then take the traffic. Throws base::Error where dead links leave no
 /// route. Lifetime: the cluster must outlive it. Cost: a route per new pair of GPUs.
 class TrafficMap {
  public:
@@ -61,12 +68,8 @@ class TrafficMap {
   /// `gpus` are the members' in the order of their ranks, no GPU twice.
   std::uint32_t Collective(plan::CollectiveKind kind, const std::vector<base::DeviceId>& gpus);
 
-  /// Finds the links that may be short; nothing is named after it.
-  void Settle();
-
-  const std::vector<TrafficLink>& links() const { return links_; }
-  const std::vector<TrafficPath>& paths() const { return paths_; }
-  const std::vector<TrafficShape>& shapes() const { return shapes_; }
+  /// All that was named, with the links found that may be short.
+  Traffic Settled() &&;
 
  private:
   struct Placed;  // a group's members by node
@@ -82,9 +85,7 @@ class TrafficMap {
   base::DeviceId CounterpartOf(base::DeviceId gpu, base::DeviceId other) const;
 
   const topology::Cluster& cluster_;
-  std::vector<TrafficLink> links_;
-  std::vector<TrafficPath> paths_;
-  std::vector<TrafficShape> shapes_;
+  Traffic traffic_;
   std::map<base::LinkId, std::uint32_t> number_of_link_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> path_over_;
   std::map<std::pair<base::DeviceId, base::DeviceId>, std::uint32_t> path_between_;

@@ -86,8 +86,8 @@ TEST(FlowNetwork, AMessageAloneTakesItsBytesOverItsBottleneck) {
   sim::TrafficMap map(cluster);
   const std::uint32_t near = map.Message(DeviceId(0), DeviceId(1));
   const std::uint32_t far = map.Message(DeviceId(0), DeviceId(8));
-  map.Settle();
-  sim::FlowNetwork network(map, nullptr);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, nullptr);
   // NVLink 450e9 B/s and a NIC; the delay comes first.
   network.Start(0, 7, near, 45e6, Purpose::kPipeline, {.a = 0});
   network.Start(0, 0, far, 5e6, Purpose::kPipeline, {.a = 1});
@@ -102,8 +102,8 @@ TEST(FlowNetwork, TwoMessagesShareTheNicThatBothLeaveBy) {
   sim::TrafficMap map(cluster);
   const std::uint32_t to_one = map.Message(DeviceId(0), DeviceId(8));
   const std::uint32_t to_other = map.Message(DeviceId(0), DeviceId(16));
-  map.Settle();
-  sim::FlowNetwork network(map, MakeMaxMin);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, MakeMaxMin);
   // 50 MB alone take 1 ms. The first runs 0.5 ms alone, both then 0.5 / 0.5 = 1 ms at half the
   // rate, the second 0.5 ms alone.
   network.Start(0, 0, to_one, 50e6, Purpose::kPipeline, {.a = 0});
@@ -119,8 +119,8 @@ TEST(FlowNetwork, OppositeDirectionsDontMeet) {
   sim::TrafficMap map(cluster);
   const std::uint32_t there = map.Message(DeviceId(0), DeviceId(8));
   const std::uint32_t back = map.Message(DeviceId(8), DeviceId(0));
-  map.Settle();
-  sim::FlowNetwork network(map, nullptr);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, nullptr);
   network.Start(0, 0, there, 50e6, Purpose::kPipeline, {.a = 0});
   network.Start(0, 0, back, 50e6, Purpose::kPipeline, {.a = 1});
   for (const auto& [tag, end] : Ends(network)) EXPECT_EQ(end, kMs) << tag;
@@ -133,8 +133,8 @@ TEST(FlowNetwork, AThreefoldOversubscribedSpineTriplesWhatCrossesIt) {
   std::vector<std::uint32_t> across;
   for (int node = 0; node < 3; ++node)
     across.push_back(map.Message(DeviceId(node * 8), DeviceId((node + 3) * 8)));
-  map.Settle();
-  sim::FlowNetwork network(map, MakeMaxMin);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, MakeMaxMin);
   for (const std::uint32_t shape : across)
     network.Start(0, 0, shape, 50e6, Purpose::kPipeline, {.a = shape});
   for (const auto& [shape, end] : Ends(network)) EXPECT_EQ(end, 3 * kMs) << shape;
@@ -146,12 +146,12 @@ TEST(FlowNetwork, AFullSpineIsNeverShort) {
   std::vector<std::uint32_t> across;
   for (int node = 0; node < 3; ++node)
     across.push_back(map.Message(DeviceId(node * 8), DeviceId((node + 3) * 8)));
-  map.Settle();
-  for (const sim::TrafficLink& link : map.links()) {
+  const sim::Traffic traffic = std::move(map).Settled();
+  for (const sim::TrafficLink& link : traffic.links) {
     const bool is_uplink = link.link.kind == topology::LinkKind::kUplink;
     EXPECT_FALSE(is_uplink && link.may_be_short);
   }
-  sim::FlowNetwork network(map, nullptr);
+  sim::FlowNetwork network(traffic, nullptr);
   for (const std::uint32_t shape : across)
     network.Start(0, 0, shape, 50e6, Purpose::kPipeline, {.a = shape});
   for (const auto& [shape, end] : Ends(network)) EXPECT_EQ(end, kMs) << shape;
@@ -166,16 +166,16 @@ TEST(FlowNetwork, ARingOf256RanksTakesWhatItsWireBytesTake) {
   std::vector<std::uint32_t> edges;
   for (int rank = 0; rank < kRanks; ++rank)
     edges.push_back(map.Message(DeviceId(rank * 8), DeviceId((rank + 1) % kRanks * 8)));
-  map.Settle();
+  const sim::Traffic traffic = std::move(map).Settled();
   // 2·255/256·2^30 B at 50e9 B/s: 42.78 ms. As flows on the edges, which is a pipelined ring:
-  sim::FlowNetwork pipelined(map, nullptr);
+  sim::FlowNetwork pipelined(traffic, nullptr);
   pipelined.Start(0, 0, ring, kGib, Purpose::kGradientSync, {});
   const double ms = static_cast<double>(Ends(pipelined).at(0)) / kMs;
   EXPECT_GE(ms, 42.78);
   EXPECT_LE(ms, 44.1);
   // In 510 steps of a chunk of S/256 or of k parts of it on every edge: never less.
   for (const int parts : {1, 4}) {
-    sim::FlowNetwork steps(map, MakeMaxMin);
+    sim::FlowNetwork steps(traffic, MakeMaxMin);
     std::int64_t now = 0;
     for (int step = 0; step < 2 * (kRanks - 1); ++step) {
       for (const std::uint32_t edge : edges) {
@@ -204,8 +204,8 @@ TEST(FlowNetwork, TwoCollectivesShareANic) {
   sim::TrafficMap map(cluster);
   const std::uint32_t one = map.Collective(CollectiveKind::kAllGather, {DeviceId(0), DeviceId(8)});
   const std::uint32_t two = map.Collective(CollectiveKind::kAllGather, {DeviceId(0), DeviceId(16)});
-  map.Settle();
-  sim::FlowNetwork network(map, MakeMaxMin);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, MakeMaxMin);
   EXPECT_EQ(network.WirePs(one, 100e6), kMs);
   network.Start(0, 0, one, 100e6, Purpose::kParameterGather, {.a = 0});
   network.Start(0, 0, two, 100e6, Purpose::kParameterGather, {.a = 1});
@@ -219,8 +219,8 @@ TEST(FlowNetwork, ACopyAndAMessageShareTheGpusPcieLink) {
   sim::TrafficMap map(cluster);
   const std::uint32_t copy = map.Copy(DeviceId(0), plan::CopyDirection::kToHost);
   const std::uint32_t message = map.Message(DeviceId(0), DeviceId(8));
-  map.Settle();
-  sim::FlowNetwork network(map, MakeMaxMin);
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, MakeMaxMin);
   network.Start(0, 0, copy, 96e6, Purpose::kOffload, {.a = 0});
   network.Start(0, 0, message, 50e6, Purpose::kPipeline, {.a = 1});
   const auto ends = Ends(network);
@@ -237,9 +237,9 @@ TEST(FlowNetwork, AllToAllIsAVolumePerRank) {
   std::vector<DeviceId> gpus;
   for (int gpu = 0; gpu < 16; ++gpu) gpus.emplace_back(gpu);
   const std::uint32_t shape = map.Collective(CollectiveKind::kAllToAll, gpus);
-  map.Settle();
-  EXPECT_EQ(map.shapes()[shape].parts.size(), 64U);
-  sim::FlowNetwork network(map, MakeMaxMin);
+  const sim::Traffic traffic = std::move(map).Settled();
+  EXPECT_EQ(traffic.shapes[shape].parts.size(), 64U);
+  sim::FlowNetwork network(traffic, MakeMaxMin);
   network.Start(0, 0, shape, 16e6, Purpose::kBoundary, {});
   EXPECT_EQ(Ends(network).at(0), kMs * 16 / 100);
 }
@@ -265,7 +265,7 @@ TEST(FlowNetwork, ConservesBytesAndKeepsToEveryLink) {
       started.push_back({shape, random.UniformInt(0, kMs),
                          static_cast<double>(random.UniformInt(1, 50'000'000))});
     }
-    map.Settle();
+    const sim::Traffic traffic = std::move(map).Settled();
     const auto run = [&](sim::FlowNetwork& network) {
       for (std::uint32_t index = 0; index < started.size(); ++index) {
         network.Start(0, started[index].at_ps, started[index].shape, started[index].bytes,
@@ -273,24 +273,24 @@ TEST(FlowNetwork, ConservesBytesAndKeepsToEveryLink) {
       }
       return Ends(network);
     };
-    sim::FlowNetwork network(map, MakeMaxMin);
+    sim::FlowNetwork network(traffic, MakeMaxMin);
     const auto ends = run(network);
     ASSERT_EQ(ends.size(), started.size());
-    std::vector<double> crossed(map.links().size(), 0);
+    std::vector<double> crossed(traffic.links.size(), 0);
     for (std::uint32_t index = 0; index < started.size(); ++index) {
-      const sim::TrafficShape& shape = map.shapes()[started[index].shape];
+      const sim::TrafficShape& shape = traffic.shapes[started[index].shape];
       // Nothing is faster than alone.
       EXPECT_GE(ends.at(index), started[index].at_ps +
                                     network.WirePs(started[index].shape, started[index].bytes) - 1);
       for (const sim::TrafficPart& part : shape.parts)
-        for (const std::uint32_t link : map.paths()[part.path].links)
+        for (const std::uint32_t link : traffic.paths[part.path].links)
           crossed[link] += part.share * started[index].bytes;
     }
     for (std::size_t link = 0; link < crossed.size(); ++link) {
       const sim::LinkAccount& account = network.accounts()[link];
       const double sum = std::accumulate(account.bytes.begin(), account.bytes.end(), 0.0);
       EXPECT_NEAR(sum, crossed[link], 1e-6 * crossed[link]);
-      const double limit = map.links()[link].link.bandwidth.value() *
+      const double limit = traffic.links[link].link.bandwidth.value() *
                            static_cast<double>(account.busy_ps + 100) * 1e-12;
       EXPECT_LE(sum, limit * (1 + 1e-9));
     }
@@ -300,7 +300,7 @@ TEST(FlowNetwork, ConservesBytesAndKeepsToEveryLink) {
     } catch (const base::IoError&) {
       continue;
     }
-    sim::FlowNetwork real(map, sim::LoadFlowSolver);
+    sim::FlowNetwork real(traffic, sim::LoadFlowSolver);
     for (const auto& [index, end] : run(real))
       EXPECT_NEAR(static_cast<double>(end), static_cast<double>(ends.at(index)), 20.0) << index;
   }
@@ -324,11 +324,11 @@ TEST(FlowNetwork, JobsTakeWhatClosedFormsSayWhereNothingIsShared) {
     const topology::Cluster cluster = Nodes(4);
     const tests::SimulatedJob closed = jobs.Simulate(program, cluster, false, false);
     const tests::SimulatedJob idle =
-        jobs.SimulateFlows(program, cluster, [] { return std::make_unique<IdleSolver>(); });
+        jobs.SimulateFlows(program, cluster, false, [] { return std::make_unique<IdleSolver>(); });
     if (!SendsOneAtATime(closed.lowered)) continue;
     ++num_compared;
     ASSERT_EQ(tests::Difference(closed, idle), "");
-    const tests::SimulatedJob real = jobs.SimulateFlows(program, cluster, MakeMaxMin);
+    const tests::SimulatedJob real = jobs.SimulateFlows(program, cluster, false, MakeMaxMin);
     ASSERT_FALSE(real.result.deadlock);
     if (real.num_shared_flows > 0) continue;
     ++num_unshared;
@@ -343,8 +343,8 @@ TEST(FlowNetwork, JobsAreTheSameTwice) {
   for (std::uint64_t seed = 200; seed < 230; ++seed) {
     const plan::Program program = plan::Build(tests::RandomJob(seed, {.min_ranks = 16}));
     const topology::Cluster cluster = Nodes(4);
-    const tests::SimulatedJob one = jobs.SimulateFlows(program, cluster, MakeMaxMin);
-    ASSERT_EQ(tests::Difference(one, jobs.SimulateFlows(program, cluster, MakeMaxMin)), "");
+    const tests::SimulatedJob one = jobs.SimulateFlows(program, cluster, false, MakeMaxMin);
+    ASSERT_EQ(tests::Difference(one, jobs.SimulateFlows(program, cluster, false, MakeMaxMin)), "");
   }
 }
 

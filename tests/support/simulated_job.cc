@@ -32,14 +32,13 @@ SimulatedJob SimulatedJobs::Simulate(const plan::Program& program, const topolog
 }
 
 SimulatedJob SimulatedJobs::SimulateFlows(const plan::Program& program,
-                                          const topology::Cluster& cluster,
+                                          const topology::Cluster& cluster, bool fold,
                                           sim::FlowNetwork::MakeSolver make_solver) const {
   SimulatedJob run;
-  run.lowered = sim::Lower(program, cluster, costs(), false);
-  const sim::ProgramTraffic traffic(run.lowered, cluster);
-  sim::FlowNetwork network(traffic.map(), std::move(make_solver));
+  run.lowered = sim::Lower(program, cluster, costs(), fold, true);
+  sim::FlowNetwork network(run.lowered.traffic->traffic(), std::move(make_solver));
   sim::EngineOptions options = Options();
-  options.flow = {&network, &traffic};
+  options.network = &network;
   run.result = sim::Engine(run.lowered, options, nullptr).Run();
   run.num_flows = network.num_flows();
   run.num_shared_flows = network.num_shared_flows();

@@ -29,7 +29,7 @@ class SimulatedJobs {
                         bool expanded) const;
   /// With a flow network over such a solver.
   SimulatedJob SimulateFlows(const plan::Program& program, const topology::Cluster& cluster,
-                             sim::FlowNetwork::MakeSolver make_solver) const;
+                             bool fold, sim::FlowNetwork::MakeSolver make_solver) const;
 
  private:
   sim::CostModels costs() const { return {.segments = &segments_, .collectives = &collectives_}; }

@@ -40,35 +40,45 @@ TrafficMap::Placed TrafficMap::Place(const std::vector<base::DeviceId>& gpus) co
   return placed;
 }
 
+namespace {
+
+/// Two devices as a key.
+std::uint64_t Pair(base::DeviceId from, base::DeviceId to) {
+  return static_cast<std::uint64_t>(from.index()) << 32U | static_cast<std::uint64_t>(to.index());
+}
+
+}  // namespace
+
 std::uint32_t TrafficMap::PathOver(std::span<const topology::Link> links) {
-  TrafficPath path;
+  TrafficPath& path = traffic_.paths.emplace_back();
+  path.links.reserve(links.size());
+  path.bytes_per_second = links.front().bandwidth.value();
   for (const topology::Link& link : links) {
-    const auto [at, is_new] =
-        number_of_link_.try_emplace(link.id, static_cast<std::uint32_t>(traffic_.links.size()));
-    if (is_new) traffic_.links.push_back({.link = link});
-    path.links.push_back(at->second);
-    const double rate = link.bandwidth.value();
-    path.bytes_per_second =
-        path.bytes_per_second == 0 ? rate : std::min(path.bytes_per_second, rate);
+    std::uint32_t& number = number_of_link_[link.id.index()];
+    if (number == plan::kNone32) {
+      number = static_cast<std::uint32_t>(traffic_.links.size());
+      traffic_.links.push_back({.link = link});
+    }
+    path.links.push_back(number);
+    path.bytes_per_second = std::min(path.bytes_per_second, link.bandwidth.value());
   }
-  const auto [at, is_new] =
-      path_over_.try_emplace(path.links, static_cast<std::uint32_t>(traffic_.paths.size()));
-  if (is_new) traffic_.paths.push_back(std::move(path));
-  return at->second;
+  return static_cast<std::uint32_t>(traffic_.paths.size() - 1);
 }
 
 std::uint32_t TrafficMap::PathBetween(base::DeviceId from, base::DeviceId to) {
-  const auto [at, is_new] = path_between_.try_emplace({from, to}, 0U);
+  const auto [at, is_new] = path_between_.try_emplace(Pair(from, to), 0U);
   if (is_new) at->second = PathOver(cluster_.RouteBetween(from, to).links);
   return at->second;
 }
 
 std::uint32_t TrafficMap::AddShape(Shape shape) {
+  // Most shapes are one flow: nothing to add up.
   std::map<std::uint32_t, double> load;  // by link
   for (TrafficPart& part : shape.parts) {
     const TrafficPath& path = traffic_.paths[part.path];
     part.seconds_per_byte = part.share / path.bytes_per_second;
     shape.seconds_per_byte = std::max(shape.seconds_per_byte, part.seconds_per_byte);
+    if (shape.parts.size() == 1) break;
     for (const std::uint32_t link : path.links) load[link] += part.share;
   }
   for (const auto& [number, share] : load) {
@@ -86,7 +96,7 @@ void TrafficMap::AddEdge(Shape& shape, base::DeviceId from, base::DeviceId to, d
 }
 
 std::uint32_t TrafficMap::Message(base::DeviceId from, base::DeviceId to) {
-  const auto [at, is_new] = messages_.try_emplace({from, to}, 0U);
+  const auto [at, is_new] = messages_.try_emplace(Pair(from, to), 0U);
   if (!is_new) return at->second;
   Shape shape;
   AddEdge(shape, from, to, 1);
@@ -96,8 +106,7 @@ std::uint32_t TrafficMap::Message(base::DeviceId from, base::DeviceId to) {
 std::uint32_t TrafficMap::Copy(base::DeviceId gpu, plan::CopyDirection direction) {
   const base::DeviceId host = cluster_.HostOf(gpu);
   const bool to_host = direction == plan::CopyDirection::kToHost;
-  const auto [at, is_new] =
-      messages_.try_emplace(to_host ? std::pair(gpu, host) : std::pair(host, gpu), 0U);
+  const auto [at, is_new] = messages_.try_emplace(to_host ? Pair(gpu, host) : Pair(host, gpu), 0U);
   if (!is_new) return at->second;
   const topology::Route route = to_host ? cluster_.RouteToHost(gpu) : cluster_.RouteFromHost(gpu);
   Shape shape;
@@ -239,17 +248,19 @@ namespace {
 
 /// What lets traffic onto a link or takes it off: the slowest link on one side of it, by path.
 struct Guards {
-  std::set<std::uint32_t> links;
-  bool is_whole = true;  // every path has one
+  std::vector<std::uint32_t> links;  // ascending and each once when all are there
+  bool is_whole = true;              // every path has one
 
   void Add(const Traffic& traffic, std::span<const std::uint32_t> side) {
     if (side.empty()) {
       is_whole = false;
       return;
     }
-    links.insert(*std::min_element(side.begin(), side.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return traffic.links[a].link.bandwidth < traffic.links[b].link.bandwidth;
-    }));
+    const std::uint32_t slowest =
+        *std::min_element(side.begin(), side.end(), [&](std::uint32_t a, std::uint32_t b) {
+          return traffic.links[a].link.bandwidth < traffic.links[b].link.bandwidth;
+        });
+    if (links.empty() || links.back() != slowest) links.push_back(slowest);
   }
   /// Whether no more comes through them than `bandwidth`, all being links that count.
   bool Hold(const Traffic& traffic, base::BytesPerSecond bandwidth) const {
@@ -272,6 +283,12 @@ Traffic TrafficMap::Settled() && {
     for (std::size_t at = 0; at < all.size(); ++at) {
       guards[all[at]][0].Add(traffic_, all.first(at));
       guards[all[at]][1].Add(traffic_, all.subspan(at + 1));
+    }
+  }
+  for (std::array<Guards, 2>& sides : guards) {
+    for (Guards& side : sides) {
+      std::sort(side.links.begin(), side.links.end());
+      side.links.erase(std::unique(side.links.begin(), side.links.end()), side.links.end());
     }
   }
   std::vector<bool> is_guard(num_links, false);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -60,7 +61,9 @@ struct Traffic {
 /// route. Lifetime: the cluster must outlive it. Cost: a route per new pair of GPUs.
 class TrafficMap {
  public:
-  explicit TrafficMap(const topology::Cluster& cluster) : cluster_(cluster) {}
+  explicit TrafficMap(const topology::Cluster& cluster)
+      : cluster_(cluster),
+        number_of_link_(static_cast<std::size_t>(cluster.num_links()), plan::kNone32) {}
 
   /// Numbers of shapes, equal for equal arguments.
   std::uint32_t Message(base::DeviceId from, base::DeviceId to);
@@ -86,10 +89,9 @@ class TrafficMap {
 
   const topology::Cluster& cluster_;
   Traffic traffic_;
-  std::map<base::LinkId, std::uint32_t> number_of_link_;
-  std::map<std::vector<std::uint32_t>, std::uint32_t> path_over_;
-  std::map<std::pair<base::DeviceId, base::DeviceId>, std::uint32_t> path_between_;
-  std::map<std::pair<base::DeviceId, base::DeviceId>, std::uint32_t> messages_;
+  std::vector<std::uint32_t> number_of_link_;  // by id
+  std::unordered_map<std::uint64_t, std::uint32_t> path_between_;
+  std::unordered_map<std::uint64_t, std::uint32_t> messages_;
   std::map<std::pair<plan::CollectiveKind, std::vector<base::DeviceId>>, std::uint32_t>
       collectives_;
 };

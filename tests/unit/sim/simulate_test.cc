@@ -120,6 +120,27 @@ TEST_F(SimulateTest, AFlowNetworkTellsWhatCrossedEachLink) {
   EXPECT_GT(to_other_node, 0);
 }
 
+TEST_F(SimulateTest, NamesTheTransferAndTheCutWhereDeadLinksLeaveNoWay) {
+  // GPU 0's PCIe link is dead, and so are the NVLinks that would lead round it.
+  topology::ClusterSpec spec = topology::H100Dgx(2);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    spec.link_faults.push_back(
+        {.part = topology::FaultyPart::kPcie, .node = base::NodeId(0), .index = gpu});
+  }
+  for (const Network network : {Network::kNccl, Network::kFlow}) {
+    traces::Recorder recorder;
+    try {
+      Simulate(plan::Build(Colocated()), topology::Cluster(spec), profile_, {.network = network},
+               {}, recorder);
+      FAIL();
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("dead links"));
+      EXPECT_THAT(error.what(), MatchesRegex("(.|\n)*needed by: (messages from rank|collectives of "
+                                             "ranks) [0-9]+ to (.|\n)*"));
+    }
+  }
+}
+
 TEST(SimulateOnAHost, RefusesAFlowNetwork) {
   topology::ClusterSpec spec;
   spec.name = "cpu-host";

@@ -22,8 +22,8 @@ nlohmann::ordered_json RouteJson(const topology::Cluster& cluster, base::Rank fr
   nlohmann::ordered_json links = nlohmann::ordered_json::array();
   for (const topology::Link& link : route.links) {
     links.push_back({{"kind", topology::NameOf(link.kind)},
-                     {"from", topology::LabelOf(cluster.DeviceAt(link.from))},
-                     {"to", topology::LabelOf(cluster.DeviceAt(link.to))},
+                     {"from", topology::LabelOf(cluster, link.from)},
+                     {"to", topology::LabelOf(cluster, link.to)},
                      {"bandwidth_Bps", link.bandwidth.value()},
                      {"latency_s", link.latency.value()}});
   }
@@ -53,7 +53,9 @@ nlohmann::ordered_json ClusterJson(const topology::Cluster& cluster) {
           {"num_pods", cluster.num_pods()},
           {"num_devices", cluster.num_devices()},
           {"num_links", cluster.num_links()},
-          {"bisection_Bps", topology::Bisection(cluster).value()},
+          {"bisection_Bps", cluster.spec().fabric.custom
+                                ? nlohmann::ordered_json(nullptr)
+                                : nlohmann::ordered_json(topology::Bisection(cluster).value())},
           {"node_groups", groups}};
 }
 

@@ -46,6 +46,7 @@ LinkKind KindOf(Cable cable) {
     case internal::kGpuNvlink:
       return LinkKind::kNvlink;
     case internal::kNicLeaf:
+    case internal::kCustom:
       return LinkKind::kNic;
     case internal::kLeafSpine:
       return LinkKind::kUplink;
@@ -70,6 +71,7 @@ Cluster::Cluster(ClusterSpec spec) : spec_(Checked(std::move(spec))), numbering_
   for (int pod = 0; CountOf(DeviceKind::kCore) > 0 && pod < num_pods(); ++pod) {
     core_link_bandwidths_.push_back(CoreLinkBandwidth(pod));
   }
+  if (numbering_.is_custom()) switch_paths_ = LivePaths();
   for (const SlowGpu& slow : spec_.slow_gpus) {
     speed_factors_.emplace_back(slow.device, slow.speed_factor);
   }
@@ -140,6 +142,9 @@ base::BytesPerSecond Cluster::CoreLinkBandwidth(int pod) const {
 Link Cluster::LinkAt(base::LinkId id) const {
   const CableEnd end = numbering_.CableOf(id);
   Link link{.id = id, .kind = KindOf(end.cable)};
+  if (end.cable == internal::kCustom && !numbering_.CustomCableAt(end.number).is_of_nic) {
+    link.kind = LinkKind::kUplink;
+  }
   std::tie(link.from, link.to) = numbering_.EndsOf(end.cable, end.number);
   if (!end.is_up) std::swap(link.from, link.to);
   std::tie(link.bandwidth, link.latency) = FiguresOf(end.cable, end.number);
@@ -172,10 +177,28 @@ std::pair<base::BytesPerSecond, base::Seconds> Cluster::FiguresOf(Cable cable, i
       const auto pod = static_cast<std::size_t>(spine / numbering_.spines_per_pod());
       return {core_link_bandwidths_[pod], spec_.fabric.core->hop_latency.value};
     }
+    case internal::kCustom:
+      return CustomFigures(numbering_.CustomCableAt(number));
     case internal::kNumCables:
       break;
   }
   ISTHMUS_CHECK(false, "no such cable {}", static_cast<int>(cable));
+}
+
+// What the cable says itself, else what holds for its ends.
+std::pair<base::BytesPerSecond, base::Seconds> Cluster::CustomFigures(
+    const internal::CustomCable& cable) const {
+  const CableSpec& own = spec_.fabric.custom->cables[static_cast<std::size_t>(cable.spec_index)];
+  base::BytesPerSecond bandwidth = spec_.fabric.spine_port_bandwidth.value;
+  base::Seconds latency = spec_.fabric.hop_latency.value;
+  if (cable.is_of_nic) {
+    const NodeGroup& group = GroupOf(numbering_.BlockOfSwitch(cable.from));
+    bandwidth = group.nic_bandwidth.value;
+    latency = group.nic_latency.value;
+  }
+  if (!own.bandwidth.source.empty()) bandwidth = own.bandwidth.value;
+  if (!own.latency.source.empty()) latency = own.latency.value;
+  return {bandwidth * static_cast<double>(own.count), latency};
 }
 
 base::NodeId Cluster::NodeOf(base::DeviceId gpu) const {

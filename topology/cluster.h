@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/units.h"
 #include "topology/cluster_spec.h"
 #include "topology/internal/numbering.h"
+#include "topology/internal/switch_paths.h"
 #include "topology/locality.h"
 #include "topology/route.h"
 
@@ -27,12 +29,12 @@ class ClusterGraph;
 /// NVLink. Data never passes through a host's memory or a third NVLink domain, and in the fabric
 /// goes up and then down. Where nothing is dead that is arithmetic (docs/models/topology.md); else
 /// the path is searched for. With ECMP the spine and core switch of a route are a function of its
-/// two NICs and the seed, drawn among the live ones.
+/// two NICs and the seed, drawn among the live ones; in a custom fabric all of its path.
 ///
 /// Thread-safe: immutable after construction.
 /// Cost: lookups O(number of node groups + log faults); a route the same, or a search among the
-/// devices of two NVLink domains where its usual path is dead. Memory: the spec's, and a number a
-/// pod.
+/// devices of two NVLink domains where its usual path is dead. Memory: the spec's, a number a
+/// pod, and of a custom fabric 8 bytes a pair of switches.
 class Cluster {
  public:
   /// Throws base::Error, listing every mistake, if `spec` can't be built.
@@ -95,6 +97,8 @@ class Cluster {
   bool IsDead(internal::Cable cable, int number) const;
   // Of a sound cable, per direction.
   std::pair<base::BytesPerSecond, base::Seconds> FiguresOf(internal::Cable cable, int number) const;
+  std::pair<base::BytesPerSecond, base::Seconds> CustomFigures(
+      const internal::CustomCable& cable) const;
   base::BytesPerSecond UplinkBandwidth(const internal::Block& block) const;
   base::BytesPerSecond CoreLinkBandwidth(int pod) const;
 
@@ -104,9 +108,18 @@ class Cluster {
   Route OverDrawnSwitches(Route route) const;
   // From NIC to NIC; with ECMP over the switches that are drawn for the two.
   std::vector<base::LinkId> FabricPath(int exit_nic, int entry_nic) const;
+  std::uint64_t DrawFor(int exit_nic, int entry_nic, int attempt) const;
   int DrawnPath(int exit_nic, int entry_nic) const;
   // The links of a path from leaf to leaf by its number among those of equal cost.
   std::vector<base::LinkId> PathNumbered(int number, int exit_leaf, int entry_leaf) const;
+  // In a custom fabric.
+  internal::SwitchPaths LivePaths() const;
+  std::optional<Route> CustomRoute(base::DeviceId from, base::DeviceId to) const;
+  std::int64_t CustomCost(int exit_nic, int entry_nic) const;
+  std::int64_t CostToNic(int from_switch, int nic) const;
+  std::vector<base::LinkId> CustomPath(int exit_nic, int entry_nic) const;
+  bool HasOneSwitch(std::span<const base::Rank> ranks) const;
+
   Route CheckedCopyRoute(Route route, base::DeviceId gpu) const;
   bool TurnsToOtherRail(const internal::GpuPlace& from, const internal::GpuPlace& to) const;
   // The other nodes if `to` is the GPU itself.
@@ -115,6 +128,8 @@ class Cluster {
 
   GroupLocality LocalityInOrder(std::span<const base::Rank> ranks) const;
   int UsedNic(base::DeviceId gpu, const internal::GpuPlace& place, bool leaves_leaf_group) const;
+  bool HasDeadNic(int nic, bool leaves_leaf_group) const;
+  base::BytesPerSecond NicBandwidth(int nic) const;
   std::optional<Route> RouteToSpines(base::DeviceId gpu, const ClusterGraph& graph) const;
   std::optional<base::BytesPerSecond> BandwidthInNode(base::DeviceId gpu,
                                                       const internal::GpuPlace& place) const;
@@ -122,6 +137,7 @@ class Cluster {
   ClusterSpec spec_;
   internal::Numbering numbering_;
   std::vector<base::BytesPerSecond> core_link_bandwidths_;        // by pod
+  internal::SwitchPaths switch_paths_;                            // live ones of a custom fabric
   std::vector<std::pair<base::LinkId, double>> link_factors_;     // up links, sorted by id
   std::vector<std::pair<base::DeviceId, double>> speed_factors_;  // sorted by id
 };

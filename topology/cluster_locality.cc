@@ -105,32 +105,44 @@ class Tally {
 
 }  // namespace
 
-// The least of the routes to the spine switches that the GPU's leaves are joined to.
+// The least of the routes to the spine switches of the GPU's pod, or to the switches of a custom
+// fabric.
 std::optional<Route> Cluster::RouteToSpines(base::DeviceId gpu, const ClusterGraph& graph) const {
-  const int pod = numbering_.PodOfLeafGroup(numbering_.PlaceOf(gpu.value()).leaf_group);
+  DeviceKind kind = DeviceKind::kSwitch;
+  int first = 0;
+  int count = CountOf(kind);
+  if (!numbering_.is_custom()) {
+    kind = DeviceKind::kSpine;
+    count = numbering_.spines_per_pod();
+    first = count * numbering_.PodOfLeafGroup(numbering_.PlaceOf(gpu.value()).leaf_group);
+  }
   std::optional<Route> least;
-  for (int index = 0; index < numbering_.spines_per_pod(); ++index) {
-    const int spine = pod * numbering_.spines_per_pod() + index;
-    std::optional<Route> route =
-        graph.Shortest(gpu, numbering_.DeviceOf(DeviceKind::kSpine, spine));
+  for (int number = first; number < first + count; ++number) {
+    std::optional<Route> route = graph.Shortest(gpu, numbering_.DeviceOf(kind, number));
     if (route && (!least || route->Latency() < least->Latency())) least = std::move(route);
   }
   return least;
 }
 
+// Whether no link of a NIC is alive, or none from its leaf on where that is needed.
+bool Cluster::HasDeadNic(int nic, bool leaves_leaf_group) const {
+  if (numbering_.is_custom()) {
+    const std::vector<base::LinkId>& links = numbering_.CustomLinksOfNic(nic);
+    return std::ranges::all_of(links, [this](base::LinkId id) { return LinkAt(id).is_dead(); });
+  }
+  if (IsDead(internal::kNicLeaf, nic)) return true;
+  const int leaf = numbering_.LeafOfNic(nic);
+  for (int spine = 0; leaves_leaf_group && spine < numbering_.spines_per_pod(); ++spine) {
+    if (!IsDead(internal::kLeafSpine, numbering_.UplinkOf(leaf, spine))) return false;
+  }
+  return leaves_leaf_group;
+}
+
 // The GPU's own NIC unless the way to it or beyond is dead; then the one on the way to a spine.
 int Cluster::UsedNic(base::DeviceId gpu, const GpuPlace& place, bool leaves_leaf_group) const {
   if (link_factors_.empty()) return place.pcie_switch;
-  const int leaf = numbering_.LeafOfNic(place.pcie_switch);
-  const auto has_no_uplink = [this, leaf] {
-    for (int spine = 0; spine < numbering_.spines_per_pod(); ++spine) {
-      if (!IsDead(internal::kLeafSpine, numbering_.UplinkOf(leaf, spine))) return false;
-    }
-    return true;
-  };
-  const bool is_cut_off = IsDead(internal::kGpuPcie, gpu.value()) ||
-                          IsDead(internal::kNicLeaf, place.pcie_switch) ||
-                          (leaves_leaf_group && has_no_uplink());
+  const bool is_cut_off =
+      IsDead(internal::kGpuPcie, gpu.value()) || HasDeadNic(place.pcie_switch, leaves_leaf_group);
   if (!is_cut_off) return place.pcie_switch;
   const ClusterGraph graph = ClusterGraph::OfDomainsOf(*this, gpu, gpu);
   const std::optional<Route> route = RouteToSpines(gpu, graph);
@@ -153,6 +165,17 @@ std::optional<base::BytesPerSecond> Cluster::BandwidthInNode(base::DeviceId gpu,
   return RouteBetween(gpu, neighbour).Bandwidth();
 }
 
+// What is left of a NIC's, in a custom fabric of all of its cables.
+base::BytesPerSecond Cluster::NicBandwidth(int nic) const {
+  if (!numbering_.is_custom()) {
+    return GroupOf(numbering_.BlockOfSwitch(nic)).nic_bandwidth.value *
+           BandwidthFactorOf(internal::kNicLeaf, nic);
+  }
+  base::BytesPerSecond sum{0};
+  for (const base::LinkId id : numbering_.CustomLinksOfNic(nic)) sum += LinkAt(id).bandwidth;
+  return sum;
+}
+
 GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const {
   const auto leaf_group_of = [this](base::Rank rank) {
     return numbering_.PlaceOf(DeviceOf(rank).value()).leaf_group;
@@ -166,11 +189,14 @@ GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const 
     if (const auto in_node = BandwidthInNode(gpu, place)) tally.AddInNodeBandwidth(*in_node);
     if (!place.block->has_nics) continue;
     const int nic = UsedNic(gpu, place, leaves_leaf_group);
-    tally.AddNic(
-        (nic - place.block->first_switch) % place.block->switches_per_node,
-        GroupOf(*place.block).nic_bandwidth.value * BandwidthFactorOf(internal::kNicLeaf, nic));
+    tally.AddNic((nic - place.block->first_switch) % place.block->switches_per_node,
+                 NicBandwidth(nic));
   }
-  return tally.Finish(spec_.fabric.wiring);
+  GroupLocality locality = tally.Finish(spec_.fabric.wiring);
+  if (numbering_.is_custom() && locality.num_nodes > 1) {
+    locality.farthest = HasOneSwitch(ranks) ? PathKind::kRail : PathKind::kSpine;
+  }
+  return locality;
 }
 
 GroupLocality Cluster::Locality(std::span<const base::Rank> ranks) const {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "topology/cluster.h"
+#include "topology/describe.h"
 #include "topology/graph.h"
 
 namespace isthmus::topology {
@@ -79,6 +80,11 @@ std::vector<base::LinkId> Cluster::PathNumbered(int number, int exit_leaf, int e
   return steps.links();
 }
 
+std::uint64_t Cluster::DrawFor(int exit_nic, int entry_nic, int attempt) const {
+  base::HashBuilder hash(spec_.fabric.ecmp ? spec_.fabric.ecmp->seed : 0);
+  return hash.Add(exit_nic).Add(entry_nic).Add(attempt).digest();
+}
+
 // Of the paths of equal cost between two NICs the one that hashing the pair gives; if that is dead,
 // hashing once more gives one of the live ones.
 int Cluster::DrawnPath(int exit_nic, int entry_nic) const {
@@ -89,8 +95,7 @@ int Cluster::DrawnPath(int exit_nic, int entry_nic) const {
       numbering_.spines_per_pod() * (is_in_pod ? 1 : numbering_.cores_per_spine());
   if (num_paths == 1) return 0;
   const auto draw = [this, exit_nic, entry_nic](int attempt, std::size_t count) {
-    base::HashBuilder hash(spec_.fabric.ecmp->seed);
-    return hash.Add(exit_nic).Add(entry_nic).Add(attempt).digest() % count;
+    return DrawFor(exit_nic, entry_nic, attempt) % count;
   };
   const auto is_live = [this, exit_leaf, entry_leaf](int number) {
     const std::vector<base::LinkId> links = PathNumbered(number, exit_leaf, entry_leaf);
@@ -106,6 +111,7 @@ int Cluster::DrawnPath(int exit_nic, int entry_nic) const {
 }
 
 std::vector<base::LinkId> Cluster::FabricPath(int exit_nic, int entry_nic) const {
+  if (numbering_.is_custom()) return CustomPath(exit_nic, entry_nic);
   const int exit_leaf = numbering_.LeafOfNic(exit_nic);
   const int entry_leaf = numbering_.LeafOfNic(entry_nic);
   Steps steps(numbering_);
@@ -144,7 +150,8 @@ Route Cluster::UsualRoute(base::DeviceId from, base::DeviceId to) const {
 // A search finds the same switches for all; this draws them as for any other route.
 Route Cluster::OverDrawnSwitches(Route route) const {
   const auto is_nic_cable = [](const Link& link) { return link.kind == LinkKind::kNic; };
-  if (!spec_.fabric.ecmp || std::ranges::count_if(route.links, is_nic_cable) != 2) return route;
+  const bool are_drawn = spec_.fabric.ecmp || numbering_.is_custom();
+  if (!are_drawn || std::ranges::count_if(route.links, is_nic_cable) != 2) return route;
   const auto exit = std::ranges::find_if(route.links, is_nic_cable);
   const auto entry = std::find_if(exit + 1, route.links.end(), is_nic_cable);
   Steps steps(numbering_);
@@ -155,8 +162,9 @@ Route Cluster::OverDrawnSwitches(Route route) const {
 }
 
 std::optional<Route> Cluster::FindRoute(base::DeviceId from, base::DeviceId to) const {
-  Route usual = UsualRoute(from, to);
-  if (link_factors_.empty() || !usual.CrossesDeadLink()) return usual;
+  const bool is_over_custom = numbering_.is_custom() && !AreInOneNvlinkDomain(from, to);
+  std::optional<Route> usual = is_over_custom ? CustomRoute(from, to) : UsualRoute(from, to);
+  if (usual && (link_factors_.empty() || !usual->CrossesDeadLink())) return usual;
   std::optional<Route> found = ClusterGraph::OfDomainsOf(*this, from, to).Shortest(from, to);
   if (found) found = OverDrawnSwitches(*std::move(found));
   return found;
@@ -171,14 +179,20 @@ Route Cluster::RouteBetween(base::DeviceId from, base::DeviceId to) const {
 void Cluster::ThrowCutOff(base::DeviceId gpu, base::DeviceId to, const ClusterGraph& graph) const {
   std::vector<std::string> cut;
   for (const Link& link : graph.DeadLinksBetween(gpu, to)) {
-    cut.push_back(fmt::format("{} {} -> {}", NameOf(link.kind), LabelOf(DeviceAt(link.from)),
-                              LabelOf(DeviceAt(link.to))));
+    cut.push_back(fmt::format("{} {} -> {}", NameOf(link.kind), LabelOf(*this, link.from),
+                              LabelOf(*this, link.to)));
   }
-  throw base::Error(fmt::format(
-      "cluster {}: dead links cut GPU {} off from {}: {}\n  hint: give one of them a "
-      "bandwidth_factor above 0, or don't use the node",
-      spec_.name, gpu.value(), gpu == to ? "the other nodes" : fmt::format("GPU {}", to.value()),
-      fmt::join(cut, ", ")));
+  const std::string other = gpu == to ? "the other nodes" : fmt::format("GPU {}", to.value());
+  if (cut.empty()) {
+    throw base::Error(
+        fmt::format("cluster {}: no cables lead from GPU {} to {}\n  hint: add the "
+                    "missing ones to fabric.custom.cables",
+                    spec_.name, gpu.value(), other));
+  }
+  throw base::Error(
+      fmt::format("cluster {}: dead links cut GPU {} off from {}: {}\n  hint: give one of them a "
+                  "bandwidth_factor above 0, or don't use the node",
+                  spec_.name, gpu.value(), other, fmt::join(cut, ", ")));
 }
 
 Route Cluster::RouteToHost(base::DeviceId gpu) const {

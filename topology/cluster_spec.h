@@ -73,6 +73,30 @@ struct Ecmp {
   friend bool operator==(const Ecmp&, const Ecmp&) = default;
 };
 
+/// Cables of a fabric that is given cable by cable.
+///
+/// An end is the name of a switch, or NICs: "nic NODE.INDEX", where either may be a number, a range
+/// "0-7" or "*" for all; that makes a cable for each of them. Figures of 0 without a source are
+/// those of the NIC, or between switches of FabricSpec's port and hop.
+struct CableSpec {
+  std::string from;
+  std::string to;
+  int count = 1;  ///< side by side between the same ends, which makes one link
+  Sourced<base::BytesPerSecond> bandwidth;  ///< of one
+  Sourced<base::Seconds> latency;
+
+  friend bool operator==(const CableSpec&, const CableSpec&) = default;
+};
+
+/// Any fabric, by its switches and cables. Paths are of least latency; of those of equal cost each
+/// pair of NICs keeps to one, drawn by hash (with Ecmp's seed, 0 without).
+struct CustomFabric {
+  std::vector<std::string> switches;
+  std::vector<CableSpec> cables;
+
+  friend bool operator==(const CustomFabric&, const CustomFabric&) = default;
+};
+
 /// The scale-out network: leaf switches under spine switches, and those under cores if there is a
 /// third tier. A leaf group (NVIDIA's scalable unit) is a run of nodes with the same leaf switches;
 /// each NodeGroup starts a new one. Every leaf is joined to all spine switches (of its pod).
@@ -85,6 +109,7 @@ struct FabricSpec {
   Sourced<int> num_spines{1, "default: one"};          ///< switches, of a pod if there are pods
   std::optional<CoreTier> core{};                      ///< absent: two tiers
   std::optional<Ecmp> ecmp{};
+  std::optional<CustomFabric> custom{};  ///< instead of leaves, spines and cores
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };
@@ -98,6 +123,8 @@ enum class FaultyPart {
   kCoreLink,  ///< of spine switch `index` of the node's pod to its cores, or to one of them
   kSpine,     ///< all links of spine switch `index` of the node's pod
   kCore,      ///< all links of core switch `index`, whatever the node
+  kCable,     ///< entry `index` of a custom fabric's cables, whatever the node
+  kSwitch,    ///< all links of a custom fabric's switch `index`, whatever the node
 };
 
 /// A link, both its directions, with a part of its bandwidth left. 0 is a dead link. Where the

@@ -117,7 +117,26 @@ std::string DescribeCore(const Cluster& cluster, Sources& sources) {
   return text + Row("ports of a spine", Together(cluster, DeviceKind::kSpine, LinkKind::kCore));
 }
 
+std::string DescribeCustom(const Cluster& cluster) {
+  const CustomFabric& custom = *cluster.spec().fabric.custom;
+  std::string text = "\nfabric: given cable by cable\n";
+  text += Row("switches", fmt::format("{}", custom.switches.size()));
+  std::int64_t cables = 0;
+  for (int number = 0; number < cluster.CountOf(DeviceKind::kSwitch); ++number) {
+    const base::DeviceId device = cluster.DeviceNumbered(DeviceKind::kSwitch, number);
+    for (const base::LinkId id : cluster.LinksFrom(device)) {
+      const Link link = cluster.LinkAt(id);
+      cables += link.kind == LinkKind::kNic || link.id.value() % 2 == 0 ? 1 : 0;  // once each
+    }
+  }
+  text += Row("links", base::FormatCount(cables));
+  const std::uint64_t seed = cluster.spec().fabric.ecmp ? cluster.spec().fabric.ecmp->seed : 0;
+  return text +
+         Row("multi-path", fmt::format("a path for each pair of NICs, drawn with seed {}", seed));
+}
+
 std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
+  if (cluster.spec().fabric.custom) return DescribeCustom(cluster);
   const int num_leaves = cluster.CountOf(DeviceKind::kLeaf);
   if (num_leaves == 0) return "\nno network\n";
   const FabricSpec& fabric = cluster.spec().fabric;
@@ -151,6 +170,17 @@ std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
   return text;
 }
 
+// The first GPU that lies in each kind of way to the first one.
+std::vector<base::DeviceId> CustomExamples(const Cluster& cluster) {
+  std::vector<base::DeviceId> examples;
+  std::set<PathKind> kinds;
+  for (base::DeviceId gpu{0}; gpu.value() < cluster.num_gpus(); ++gpu) {
+    const std::optional<Route> route = cluster.FindRoute(base::DeviceId{0}, gpu);
+    if (route && kinds.insert(route->Kind()).second) examples.push_back(gpu);
+  }
+  return examples;
+}
+
 // GPUs that lie in all kinds of ways to the first: those of its node, and the first node of what
 // comes next: the next node, NVLink domain, leaf group and pod.
 std::vector<base::DeviceId> Examples(const Cluster& cluster) {
@@ -158,6 +188,7 @@ std::vector<base::DeviceId> Examples(const Cluster& cluster) {
   const auto pod_of = [&cluster](base::DeviceId gpu) {
     return cluster.PodOfLeafGroup(cluster.DeviceAt(gpu).leaf_group.value());
   };
+  if (cluster.spec().fabric.custom) return CustomExamples(cluster);
   std::vector<base::DeviceId> examples;
   std::set<base::NodeId> nodes;
   int found = 0;  // the farthest so far: another node, domain, leaf group, pod
@@ -214,6 +245,10 @@ std::string NameOf(const LinkFault& fault) {
       return fmt::format("spine switch {} of the node's pod", fault.index);
     case FaultyPart::kCore:
       return fmt::format("core switch {}", fault.index);
+    case FaultyPart::kCable:
+      return fmt::format("cable {} of the custom fabric", fault.index);
+    case FaultyPart::kSwitch:
+      return fmt::format("switch {} of the custom fabric", fault.index);
   }
   return {};
 }
@@ -247,6 +282,12 @@ std::string DescribeConnectivity(const Cluster& cluster) {
 }
 
 }  // namespace
+
+std::string LabelOf(const Cluster& cluster, base::DeviceId device) {
+  const Device facts = cluster.DeviceAt(device);
+  if (facts.kind != DeviceKind::kSwitch) return LabelOf(facts);
+  return cluster.spec().fabric.custom->switches[static_cast<std::size_t>(facts.index)];
+}
 
 std::string DescribeFault(const LinkFault& fault) {
   return fmt::format("{}: {}", NameOf(fault),
@@ -310,14 +351,14 @@ std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to
   const base::DeviceId source = cluster.DeviceOf(from);
   const base::DeviceId target = cluster.DeviceOf(to);
   const Route route = cluster.RouteBetween(source, target);
-  std::string text = fmt::format("rank {} on {} to rank {} on {}: {}", from.value(),
-                                 LabelOf(cluster.DeviceAt(source)), to.value(),
-                                 LabelOf(cluster.DeviceAt(target)), NameOf(route.Kind()));
+  std::string text =
+      fmt::format("rank {} on {} to rank {} on {}: {}", from.value(), LabelOf(cluster, source),
+                  to.value(), LabelOf(cluster, target), NameOf(route.Kind()));
   if (route.links.empty()) return text + ", no link is crossed\n";
   text += fmt::format(", {} links\n", route.links.size());
   for (const Link& link : route.links) {
-    text += fmt::format("  {:<8}{:<17} -> {:<18}{:>9}  {:>8}\n", NameOf(link.kind),
-                        LabelOf(cluster.DeviceAt(link.from)), LabelOf(cluster.DeviceAt(link.to)),
+    text += fmt::format("  {:<8}{:<18} -> {:<19}{:>9}  {:>8}\n", NameOf(link.kind),
+                        LabelOf(cluster, link.from), LabelOf(cluster, link.to),
                         base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
   }
   return text + fmt::format("bottleneck {}, latency {}\n",

@@ -9,9 +9,13 @@
 namespace isthmus::topology {
 
 /// What crosses the middle of the network at most, per direction: half of what all NICs carry
-/// together, or half of what all leaf switches have upwards if there are several leaf groups and
-/// that is less. Faults included. 0 for one node. Cost: O(NICs).
+/// together, or of what all leaf switches have upwards if there are several leaf groups, or of what
+/// all cores have if there are several pods, whichever is less. Faults included. 0 for one node. Of
+/// no use for a custom fabric. Cost: O(links).
 base::BytesPerSecond Bisection(const Cluster& cluster);
+
+/// For people, as LabelOf of the device; of a custom fabric's switch its name.
+std::string LabelOf(const Cluster& cluster, base::DeviceId device);
 
 /// "NIC 3: dead", "uplink of leaf switch 0 to spine switch 2: 0.5 of its bandwidth".
 std::string DescribeFault(const LinkFault& fault);

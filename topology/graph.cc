@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "topology/cluster.h"
+#include "topology/describe.h"
 
 namespace isthmus::topology {
 namespace {
@@ -88,6 +89,7 @@ std::vector<Vertex> Search(const Weighted& lifted, Vertex source) {
 }  // namespace
 
 struct ClusterGraph::Parts {
+  const Cluster* cluster = nullptr;
   Graph graph;
   std::map<base::DeviceId, Vertex> vertices;
   std::vector<Link> dead;
@@ -98,6 +100,7 @@ ClusterGraph::~ClusterGraph() = default;
 
 ClusterGraph::ClusterGraph(const Cluster& cluster, std::span<const base::DeviceId> devices) {
   auto parts = std::make_unique<Parts>();
+  parts->cluster = &cluster;
   for (const base::DeviceId id : devices) {
     parts->vertices.emplace(id, boost::add_vertex(cluster.DeviceAt(id), parts->graph));
   }
@@ -134,7 +137,9 @@ void AddSurroundings(const Cluster& cluster, base::DeviceId gpu, std::set<base::
     const base::DeviceId id = todo.back();
     todo.pop_back();
     if (!found.insert(id).second) continue;
-    const bool is_of_fabric = IsSwitchOfFabric(cluster.DeviceAt(id));
+    const Device device = cluster.DeviceAt(id);
+    if (device.kind == DeviceKind::kSwitch) continue;  // all of them are added by the caller
+    const bool is_of_fabric = IsSwitchOfFabric(device);
     for (const base::LinkId link_id : cluster.LinksFrom(id)) {
       const Link link = cluster.LinkAt(link_id);
       const Device next = cluster.DeviceAt(link.to);
@@ -152,6 +157,9 @@ ClusterGraph ClusterGraph::OfDomainsOf(const Cluster& cluster, base::DeviceId a,
   std::set<base::DeviceId> devices;
   AddSurroundings(cluster, a, devices);
   AddSurroundings(cluster, b, devices);
+  for (int number = 0; number < cluster.CountOf(DeviceKind::kSwitch); ++number) {
+    devices.insert(cluster.DeviceNumbered(DeviceKind::kSwitch, number));
+  }
   return ClusterGraph(cluster, std::vector(devices.begin(), devices.end()));
 }
 
@@ -231,7 +239,7 @@ std::string ClusterGraph::Dot() const {
   const Graph& graph = parts_->graph;
   std::string text = "graph cluster {\n";
   for (const auto& [id, vertex] : parts_->vertices) {
-    text += fmt::format("  d{} [label=\"{}\"];\n", id.value(), LabelOf(graph[vertex]));
+    text += fmt::format("  d{} [label=\"{}\"];\n", id.value(), LabelOf(*parts_->cluster, id));
   }
   std::map<base::LinkId, Link> links;
   const auto [first, last] = boost::edges(graph);

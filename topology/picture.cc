@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "topology/internal/canvas.h"
 #include "topology/internal/captions.h"
+#include "topology/internal/custom_drawing.h"
 #include "topology/internal/node_drawing.h"
 #include "topology/internal/picture_parts.h"
 
@@ -48,12 +49,15 @@ class Picture {
         has_cores_(cluster.CountOf(DeviceKind::kCore) > 0),
         spine_y_(kTop + (has_cores_ ? kTier : 0)),
         leaf_y_(spine_y_ + kTier),
-        node_y_(has_leaves_ ? leaf_y_ + kTier : kTop),
+        node_y_(has_leaves_ ? leaf_y_ + kTier : kTop + kTier * NumCustomRows(cluster)),
         nodes_(canvas_, touched_, node_y_) {}
 
   std::string Draw() {
     const double right = DrawPods(kMargin);
     if (has_cores_) DrawCores(kMargin, right);
+    if (cluster_.spec().fabric.custom) {
+      internal::CustomDrawing(canvas_, kTier, node_y_).Draw(custom_nics_, kMargin, right);
+    }
     NameLayers();
     const ClusterSpec& spec = cluster_.spec();
     svg_.Text(16, 28, Anchor::kStart,
@@ -68,9 +72,14 @@ class Picture {
   }
 
  private:
+  static int NumCustomRows(const Cluster& cluster) {
+    return cluster.spec().fabric.custom ? internal::CustomDrawing::NumRowsOf(cluster) : 0;
+  }
+
   double DrawLeafGroup(int number, double x) {
     const LeafGroupPart& part = leaf_groups_[static_cast<std::size_t>(number)];
     const double end = nodes_.DrawNodesOf(part, x);
+    custom_nics_.insert(custom_nics_.end(), nodes_.nics().begin(), nodes_.nics().end());
     return has_leaves_ ? DrawLeaves(number, x, end) : end;
   }
 
@@ -259,6 +268,11 @@ class Picture {
       NameLayer(leaf_y_ + kTier / 2 + 6, "NIC – leaf link",
                 rates(DeviceKind::kNic, FirstOfGroups(DeviceKind::kNic), LinkKind::kNic));
     }
+    if (cluster_.spec().fabric.custom) {
+      NameLayer(node_y_ - kTier + 13, "switches with NICs", "");
+      NameLayer(node_y_ - kTier / 2 + 6, "NIC – switch link",
+                rates(DeviceKind::kNic, FirstOfGroups(DeviceKind::kNic), LinkKind::kNic));
+    }
     const std::vector<Spot> gpus = FirstOfGroups(DeviceKind::kGpu);
     NameLayer(node_y_ + 14, "PCIe of a GPU", rates(DeviceKind::kGpu, gpus, LinkKind::kPcie));
     NameLayer(node_y_ + 48, "NVLink of a GPU", rates(DeviceKind::kGpu, gpus, LinkKind::kNvlink));
@@ -287,7 +301,8 @@ class Picture {
   const double leaf_y_;
   const double node_y_;
   internal::NodeDrawing nodes_;
-  std::vector<Spot> leaves_;  // all that have been drawn
+  std::vector<Spot> leaves_;  // all that have been drawn, as the next ones
+  std::vector<Spot> custom_nics_;
   std::vector<Spot> spines_;
 };
 

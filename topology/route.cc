@@ -65,6 +65,8 @@ std::string_view NameOf(DeviceKind kind) {
       return "spine";
     case DeviceKind::kCore:
       return "core";
+    case DeviceKind::kSwitch:
+      return "switch";
   }
   ISTHMUS_CHECK(false, "no such device kind {}", static_cast<int>(kind));
 }
@@ -80,7 +82,7 @@ std::string_view NameOf(LinkKind kind) {
     case LinkKind::kUplink:
       return "uplink";
     case LinkKind::kCore:
-      return "core-link";
+      return "core";
   }
   ISTHMUS_CHECK(false, "no such link kind {}", static_cast<int>(kind));
 }
@@ -110,6 +112,8 @@ std::string LabelOf(const Device& device) {
   switch (device.kind) {
     case DeviceKind::kCore:
       return device.is_layer ? std::string(kind) : fmt::format("{} {}", kind, device.index);
+    case DeviceKind::kSwitch:
+      return fmt::format("{} {}", kind, device.index);
     case DeviceKind::kSpine:
       if (!device.pod) return std::string(kind);
       return device.is_layer ? fmt::format("{} {}", kind, *device.pod)

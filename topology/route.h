@@ -11,8 +11,8 @@
 
 namespace isthmus::topology {
 
-enum class DeviceKind { kGpu, kNvSwitch, kPcieSwitch, kNic, kHost, kLeaf, kSpine, kCore };
-inline constexpr int kNumDeviceKinds = 8;
+enum class DeviceKind { kGpu, kNvSwitch, kPcieSwitch, kNic, kHost, kLeaf, kSpine, kCore, kSwitch };
+inline constexpr int kNumDeviceKinds = 9;
 
 /// A vertex of the cluster. The NVSwitches of an NVLink domain count as one device, and without
 /// ECMP so do the spine switches (of a pod) and the core switches: none of them blocks.
@@ -34,8 +34,9 @@ struct Device {
 enum class LinkKind {
   kNvlink,  ///< GPU – NVSwitch
   kPcie,    ///< GPU – PCIe switch, PCIe switch – NIC, PCIe switch – host
-  kNic,     ///< NIC – leaf
-  kUplink,  ///< leaf – spine, all ports between the two together
+  kNic,     ///< NIC – leaf, or NIC – switch of a custom fabric
+  kUplink,  ///< leaf – spine, or between switches of a custom fabric, all ports between the two
+            ///< together
   kCore,    ///< spine – core, all ports between the two together
 };
 
@@ -59,7 +60,7 @@ enum class PathKind {
   kNvlink,      ///< inside an NVLink domain
   kRail,        ///< through one leaf switch; with rail-optimised wiring: NICs of the same rail
   kCrossRail,   ///< as kRail, after or before NVLink has brought the data to another rail
-  kSpine,       ///< through a spine switch
+  kSpine,       ///< through a spine switch, or several switches of a custom fabric
   kCore,        ///< through a core switch, from pod to pod
 };
 
@@ -89,7 +90,8 @@ std::string_view NameOf(PathKind kind);
 
 /// For people: "gpu 2.5" is GPU 5 of node 2, "leaf 0.5" leaf switch 5 of leaf group 0, "host 2",
 /// "nvswitch 2" that of NVLink domain 2. "spine 1.3" is spine switch 3 of pod 1, "core 3" core
-/// switch 3; "spine", "spine 1" and "core" stand for a layer.
+/// switch 3; "spine", "spine 1" and "core" stand for a layer. "switch 3" is number 3 of a custom
+/// fabric.
 std::string LabelOf(const Device& device);
 
 }  // namespace isthmus::topology

@@ -62,6 +62,19 @@ Scalar IdScalar(IdType& id) {
                        {0, kRankCount.max - 1});
 }
 
+template <typename T, void (*kFields)(Archive&, T&)>
+Archive::Items ListOf(std::vector<T>& values) {
+  Archive::Items items;
+  items.names.resize(values.size());
+  items.add = [&values](const std::string&) { values.emplace_back(); };
+  items.visit = [&values](std::size_t index, Archive& inner) { kFields(inner, values[index]); };
+  items.visit_default = [](Archive& inner) {
+    T fresh;
+    kFields(inner, fresh);
+  };
+  return items;
+}
+
 Scalar CountScalar(int& value) { return Integer(value, kRankCount); }
 Scalar OversubscriptionScalar(double& value) { return Real(value, 1.0, 100.0); }
 
@@ -77,6 +90,28 @@ void CoreFields(Archive& archive, topology::CoreTier& core) {
   Figure(archive, "port_bandwidth", core.port_bandwidth, BandwidthScalar,
          "of one port between spine and core");
   Figure(archive, "hop_latency", core.hop_latency, TimeScalar, "spine to core, switch included");
+}
+
+void CableFields(Archive& archive, topology::CableSpec& cable) {
+  archive.Value("from", TextScalar(cable.from), kRequired,
+                "a switch, or NICs by node and index: `nic 0.3`, `nic 0-7.3`, `nic *.*`");
+  archive.Value("to", TextScalar(cable.to), kRequired, "the same; at least one end is a switch");
+  archive.Value("count", CountUnless(1, cable.count, kRankCount), kOptional,
+                "side by side between the same ends; absent: 1");
+  Figure(archive, "bandwidth", cable.bandwidth, BandwidthScalar,
+         "of one; absent: the NIC's, or spine_port_bandwidth");
+  Figure(archive, "latency", cable.latency, TimeScalar,
+         "absent: the NIC's, or hop_latency; paths of equal latency and length are shared out");
+}
+
+void CustomFields(Archive& archive, topology::CustomFabric& custom) {
+  archive.Values(
+      "switches", custom.switches.size(),
+      [&custom](std::size_t size) { custom.switches.resize(size); },
+      [&custom](std::size_t index) { return TextScalar(custom.switches[index]); },
+      "names of the switches");
+  archive.List("cables", ListOf<topology::CableSpec, CableFields>(custom.cables),
+               "what joins NICs and switches");
 }
 
 void EcmpFields(Archive& archive, topology::Ecmp& ecmp) {
@@ -110,6 +145,8 @@ void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
   Optional(archive, "ecmp", fabric.ecmp, EcmpFields,
            "each pair of NICs keeps to one spine and core switch, drawn by hash; absent: traffic "
            "spreads evenly, as if the switches of a layer were one");
+  Optional(archive, "custom", fabric.custom, CustomFields,
+           "any fabric, switch by switch and cable by cable, instead of leaves, spines and cores");
 }
 
 void FaultFields(Archive& archive, topology::LinkFault& fault) {
@@ -118,14 +155,18 @@ void FaultFields(Archive& archive, topology::LinkFault& fault) {
       OneOf(fault.part, {Means("nvlink", FaultyPart::kNvlink), Means("pcie", FaultyPart::kPcie),
                          Means("nic", FaultyPart::kNic), Means("uplink", FaultyPart::kUplink),
                          Means("core_link", FaultyPart::kCoreLink),
-                         Means("spine", FaultyPart::kSpine), Means("core", FaultyPart::kCore)}),
+                         Means("spine", FaultyPart::kSpine), Means("core", FaultyPart::kCore),
+                         Means("cable", FaultyPart::kCable), Means("switch", FaultyPart::kSwitch)}),
       kRequired,
-      "which kind of link: of a GPU, NIC, leaf switch (uplink) or spine switch (core_link), or all "
-      "links of a spine or core switch");
-  archive.Value("node", IdScalar(fault.node), kRequired,
-                "the node it belongs to, by its leaf group or pod too; of a core switch any");
+      "which kind of link: of a GPU, NIC, leaf switch (uplink) or spine switch (core_link), all "
+      "links of a spine or core switch; of a custom fabric a cable of its list, or all of a "
+      "switch");
+  archive.Value(
+      "node", IdScalar(fault.node), kRequired,
+      "the node it belongs to, by its leaf group or pod too; of a core or custom switch any");
   archive.Value("index", Integer(fault.index, {0, kDegree.max}), kRequired,
-                "of the GPU or NIC in the node, leaf switch in the leaf group, spine in the pod");
+                "of the GPU or NIC in the node, leaf switch in the leaf group, spine in the pod, "
+                "else in the fabric");
   archive.Value("bandwidth_factor", Real(fault.bandwidth_factor, 0.0, 1.0), kRequired,
                 "what is left of the bandwidth; 0: dead");
   archive.Value("to", Integer(fault.to, {0, kDegree.max}), kOptional,
@@ -136,19 +177,6 @@ void SlowGpuFields(Archive& archive, topology::SlowGpu& gpu) {
   archive.Value("gpu", IdScalar(gpu.device), kRequired, "number of the GPU in the cluster");
   archive.Value("speed_factor", Real(gpu.speed_factor, 0.01, 1.0), kRequired,
                 "0.9 takes 1/0.9 of the time");
-}
-
-template <typename T, void (*kFields)(Archive&, T&)>
-Archive::Items ListOf(std::vector<T>& values) {
-  Archive::Items items;
-  items.names.resize(values.size());
-  items.add = [&values](const std::string&) { values.emplace_back(); };
-  items.visit = [&values](std::size_t index, Archive& inner) { kFields(inner, values[index]); };
-  items.visit_default = [](Archive& inner) {
-    T fresh;
-    kFields(inner, fresh);
-  };
-  return items;
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ TEST(ClusterFileProperty, ReadsBackAsTheSameSpec) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     base::RandomStream random(seed, "cluster_file");
     topology::ClusterSpec spec = tests::RandomCluster(random);
+    if (random.Chance(0.2)) spec = tests::AsCustom(spec);
     tests::AddFaults(spec, random, 4, 0.5);
     if (random.Chance(0.3)) spec.slow_gpus = {{base::DeviceId{0}, 0.75}};
     if (random.Chance(0.3)) spec.rank_devices = {base::DeviceId{0}, base::DeviceId{0}};

@@ -312,5 +312,40 @@ TEST(TopologyProperty, EcmpIsAFunctionOfNicsAndSeed) {
   }
 }
 
+// Each layer's cables written one by one make the same fabric.
+TEST(TopologyProperty, CustomFabricsOfTheSameCablesHaveTheSameRoutes) {
+  for (std::uint64_t seed = 0; seed < kNumCases / 4; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, "topology.custom");
+    const ClusterSpec spec = tests::RandomCluster(random);
+    const Cluster cluster(spec);
+    const Cluster custom(tests::AsCustom(spec));
+    EXPECT_EQ(custom.num_links(), cluster.num_links());
+    for (int pair = 0; pair < 20; ++pair) {
+      const DeviceId from = RandomGpu(cluster, random);
+      const DeviceId to = RandomGpu(cluster, random);
+      SCOPED_TRACE(testing::Message() << from.value() << " -> " << to.value());
+      const Route route = cluster.RouteBetween(from, to);
+      const Route other = custom.RouteBetween(from, to);
+      ASSERT_EQ(CostOf(other), CostOf(route));
+      ASSERT_EQ(other.Kind(), std::min(route.Kind(), PathKind::kSpine));
+      ASSERT_EQ(other.Bandwidth(), route.Bandwidth());
+    }
+    CheckRoutesOf(custom, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(TopologyProperty, CustomRoutesRoundDeadLinksAreTheShortestOfTheGraph) {
+  for (std::uint64_t seed = 0; seed < kNumCases / 2; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, "topology.custom_faults");
+    ClusterSpec spec = tests::AsCustom(tests::RandomCluster(random));
+    tests::AddFaults(spec, random, 8, 0.8);
+    CheckRoutesOf(Cluster(spec), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace isthmus::topology

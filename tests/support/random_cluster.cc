@@ -3,6 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <utility>
+
+#include "topology/cluster.h"
 
 namespace isthmus::tests {
 
@@ -88,6 +91,7 @@ ClusterSpec RandomCluster(RandomStream& random) {
 
 void AddFaults(ClusterSpec& spec, RandomStream& random, int count, double dead) {
   const int num_spines = spec.fabric.num_spines.value;
+  const auto& custom = spec.fabric.custom;
   const int num_cores = spec.fabric.core ? spec.fabric.core->num_cores.value : 0;
   for (int number = 0; number < count; ++number) {
     const auto group_index = Between(random, 0, static_cast<int>(spec.node_groups.size()) - 1);
@@ -100,6 +104,9 @@ void AddFaults(ClusterSpec& spec, RandomStream& random, int count, double dead) 
     fault.node = base::NodeId{node + Between(random, 0, group.num_nodes - 1)};
     fault.bandwidth_factor = random.Chance(dead) ? 0 : random.UniformReal();
     fault.part = static_cast<FaultyPart>(Between(random, 0, num_cores > 0 ? 6 : 3));
+    if (custom && fault.part >= FaultyPart::kUplink) {
+      fault.part = random.Chance(0.7) ? FaultyPart::kCable : FaultyPart::kSwitch;
+    }
     int num_parts = group.gpus_per_node;
     switch (fault.part) {
       case FaultyPart::kNvlink:
@@ -121,6 +128,12 @@ void AddFaults(ClusterSpec& spec, RandomStream& random, int count, double dead) 
       case FaultyPart::kCore:
         num_parts = num_cores;
         break;
+      case FaultyPart::kCable:
+        num_parts = static_cast<int>(custom->cables.size());
+        break;
+      case FaultyPart::kSwitch:
+        num_parts = static_cast<int>(custom->switches.size());
+        break;
     }
     fault.index = Between(random, 0, num_parts - 1);
     if (fault.part == FaultyPart::kCoreLink) {
@@ -129,6 +142,32 @@ void AddFaults(ClusterSpec& spec, RandomStream& random, int count, double dead) 
     }
     spec.link_faults.push_back(fault);
   }
+}
+
+ClusterSpec AsCustom(ClusterSpec spec) {
+  const topology::Cluster cluster(spec);
+  topology::CustomFabric custom;
+  const auto name_of = [&cluster](base::DeviceId id) {
+    std::string name = topology::LabelOf(cluster.DeviceAt(id));
+    return name;
+  };
+  for (base::DeviceId id{0}; id.value() < cluster.num_devices(); ++id) {
+    const topology::DeviceKind kind = cluster.DeviceAt(id).kind;
+    if (kind >= topology::DeviceKind::kLeaf) custom.switches.push_back(name_of(id));
+    if (kind < topology::DeviceKind::kNic || kind == topology::DeviceKind::kHost) continue;
+    for (const base::LinkId link_id : cluster.LinksFrom(id)) {
+      const topology::Link link = cluster.LinkAt(link_id);
+      const bool is_up = link_id.value() % 2 == 0;  // each cable once, by its way up
+      if (!is_up || link.kind == topology::LinkKind::kPcie) continue;
+      custom.cables.push_back({.from = name_of(link.from),
+                               .to = name_of(link.to),
+                               .bandwidth = {link.bandwidth, "test"},
+                               .latency = {link.latency, "test"}});
+    }
+  }
+  spec.fabric.custom = std::move(custom);
+  spec.fabric.core.reset();
+  return spec;
 }
 
 }  // namespace isthmus::tests

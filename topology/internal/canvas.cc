@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "topology/describe.h"
 
 namespace isthmus::topology::internal {
 namespace {
@@ -36,8 +37,8 @@ void Canvas::DrawLink(base::LinkId id, double x1, double y1, double x2, double y
     stroke = {.colour = kRed, .width = 2, .is_dashed = link.is_dead()};
   }
   svg_.Line(x1, y1, x2, y2, stroke,
-            fmt::format("{} {} to {}: {}", NameOf(link.kind), LabelOf(cluster_.DeviceAt(link.from)),
-                        LabelOf(cluster_.DeviceAt(link.to)), base::FormatRate(link.bandwidth)));
+            fmt::format("{} {} to {}: {}", NameOf(link.kind), LabelOf(cluster_, link.from),
+                        LabelOf(cluster_, link.to), base::FormatRate(link.bandwidth)));
 }
 
 void Canvas::Join(DeviceKind lower_kind, const std::vector<Spot>& lower, double lower_y,

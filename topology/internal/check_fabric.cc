@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "topology/internal/check_custom.h"
+
 namespace isthmus::topology::internal {
 namespace {
 
@@ -125,6 +127,15 @@ int NumParts(const NodeGroup& group, const FabricSpec& fabric, FaultyPart part) 
       return group.gpus_per_node;
     case FaultyPart::kNic:
       return group.nics_per_node;
+    case FaultyPart::kCable:
+      return fabric.custom ? static_cast<int>(fabric.custom->cables.size()) : 0;
+    case FaultyPart::kSwitch:
+      return fabric.custom ? static_cast<int>(fabric.custom->switches.size()) : 0;
+    default:
+      break;
+  }
+  if (fabric.custom) return 0;  // it has no layers
+  switch (part) {
     case FaultyPart::kUplink:
       return is_rail_optimised ? group.nics_per_node : std::min(group.nics_per_node, 1);
     case FaultyPart::kSpine:
@@ -133,8 +144,9 @@ int NumParts(const NodeGroup& group, const FabricSpec& fabric, FaultyPart part) 
       return group.nics_per_node == 0 || !fabric.core ? 0 : fabric.num_spines.value;
     case FaultyPart::kCore:
       return group.nics_per_node == 0 || !fabric.core ? 0 : fabric.core->num_cores.value;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 }  // namespace
@@ -147,6 +159,10 @@ void CheckFabric(const ClusterSpec& spec, Mistakes& mistakes) {
   const bool has_nics = std::ranges::any_of(
       spec.node_groups, [](const NodeGroup& group) { return group.nics_per_node > 0; });
   if (!has_nics) return;
+  if (spec.fabric.custom) {
+    CheckCustom(spec, mistakes);
+    return;
+  }
   CheckTiers(spec.fabric, mistakes);
   CheckLeafGroups(spec, mistakes);
 }

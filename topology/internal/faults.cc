@@ -24,9 +24,8 @@ class Faults {
       case FaultyPart::kPcie:
         return Multiply(kGpuPcie, gpu, factor);
       case FaultyPart::kNic:
-        return Multiply(kNicLeaf,
-                        block.first_switch + node_in_block * block.switches_per_node + fault.index,
-                        factor);
+        return AddNic(block.first_switch + node_in_block * block.switches_per_node + fault.index,
+                      factor);
       case FaultyPart::kUplink:
         return AddUplinks(block.LeafOf(node, fault.index), fault.to, factor);
       case FaultyPart::kCoreLink:
@@ -35,6 +34,15 @@ class Faults {
         return AddSpine(PodOf(node), fault.index, factor);
       case FaultyPart::kCore:
         return AddCore(fault.index, factor);
+      case FaultyPart::kCable:
+        for (int number = 0; number < switches_.num_custom_cables(); ++number) {
+          if (switches_.CustomCableAt(number).spec_index == fault.index) {
+            Multiply(kCustom, number, factor);
+          }
+        }
+        return;
+      case FaultyPart::kSwitch:
+        return AddLinks(switches_.LinksOfSwitch(fault.index), factor);
     }
   }
 
@@ -45,6 +53,18 @@ class Faults {
 
   void Multiply(Cable cable, int number, double factor) {
     factors_.try_emplace({cable, number}, 1).first->second *= factor;
+  }
+
+  void AddLinks(const std::vector<base::LinkId>& links, double factor) {
+    for (const base::LinkId link : links) {
+      const CableEnd end = switches_.CableOf(link);
+      Multiply(end.cable, end.number, factor);
+    }
+  }
+
+  void AddNic(int nic, double factor) {
+    if (!switches_.is_custom()) return Multiply(kNicLeaf, nic, factor);
+    AddLinks(switches_.CustomLinksOfNic(nic), factor);
   }
 
   void AddUplinks(int leaf, std::optional<int> only, double factor) {

@@ -48,6 +48,9 @@ Device Numbering::DeviceAt(base::DeviceId id) const {
       if (has_cores_ || has_ecmp_) device.pod = number / spines_per_pod_;
       device.is_layer = !has_ecmp_;
       return device;
+    case DeviceKind::kSwitch:
+      device.index = number;
+      return device;
     case DeviceKind::kCore:
       device.index = number;
       device.is_layer = !has_ecmp_;
@@ -83,6 +86,11 @@ std::pair<base::DeviceId, base::DeviceId> Numbering::EndsOf(Cable cable, int num
       const int core = spine % spines_per_pod_ * cores_per_spine_ + number % cores_per_spine_;
       return {DeviceOf(DeviceKind::kSpine, spine), DeviceOf(DeviceKind::kCore, core)};
     }
+    case kCustom: {
+      const CustomCable& wired = CustomCableAt(number);
+      return {DeviceOf(wired.is_of_nic ? DeviceKind::kNic : DeviceKind::kSwitch, wired.from),
+              DeviceOf(DeviceKind::kSwitch, wired.to)};
+    }
     case kNumCables:
       break;
   }
@@ -115,8 +123,13 @@ std::vector<base::LinkId> Numbering::LinksFrom(base::DeviceId id) const {
       if (block.has_nics) links.push_back(UpLink(kNicPcie, number));
       return links;
     }
-    case DeviceKind::kNic:
-      return {DownLink(kNicPcie, number), UpLink(kNicLeaf, number)};
+    case DeviceKind::kNic: {
+      if (!is_custom_) return {DownLink(kNicPcie, number), UpLink(kNicLeaf, number)};
+      std::vector<base::LinkId> links = {DownLink(kNicPcie, number)};
+      const std::vector<base::LinkId>& into_fabric = CustomLinksOfNic(number);
+      links.insert(links.end(), into_fabric.begin(), into_fabric.end());
+      return links;
+    }
     case DeviceKind::kHost: {
       const Block& block = BlockOfNode(number);
       const int first = block.first_switch + (number - block.first_node) * block.switches_per_node;
@@ -126,6 +139,8 @@ std::vector<base::LinkId> Numbering::LinksFrom(base::DeviceId id) const {
       return LinksFromLeaf(number);
     case DeviceKind::kSpine:
       return LinksFromSpine(number);
+    case DeviceKind::kSwitch:
+      return LinksOfSwitch(number);
     case DeviceKind::kCore: {
       const int plane = number / cores_per_spine_;
       return LinksDown(kSpineCore, CoreLinkOf(0, plane, number % cores_per_spine_), num_pods_,

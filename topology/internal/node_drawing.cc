@@ -105,12 +105,32 @@ double NodeDrawing::DrawNode(const LeafGroupPart& part, int node, double x, doub
   return x + width;
 }
 
+// Where the cables of the node's NICs lead.
+std::vector<base::DeviceId> NodeDrawing::SwitchesOf(const LeafGroupPart& part, int node) const {
+  const Cluster& cluster = canvas_.cluster();
+  const int first_gpu = FirstGpuOf(part, node);
+  std::vector<base::DeviceId> switches;
+  for (int local = 0; local < GroupOf(part).gpus_per_node; ++local) {
+    const auto nic = cluster.NicOf(base::DeviceId{first_gpu + local});
+    if (!nic) continue;
+    for (const base::LinkId id : cluster.LinksFrom(*nic)) {
+      const Link link = cluster.LinkAt(id);
+      if (link.kind == LinkKind::kNic) switches.push_back(link.to);
+    }
+  }
+  return switches;
+}
+
 // `count` nodes from `first` on.
 double NodeDrawing::DrawRun(const LeafGroupPart& part, int first, int count, double x,
                             double bar_y) {
-  const std::vector<Shown> nodes = Choose(
-      count, [](int, int) { return true; },
-      [&](int index) { return touched_.nodes.contains(first + index); });
+  // In a custom fabric nodes differ by the switches they are joined to.
+  const bool is_custom = canvas_.cluster().spec().fabric.custom.has_value();
+  const auto is_alike = [&](int a, int b) {
+    return !is_custom || SwitchesOf(part, first + a) == SwitchesOf(part, first + b);
+  };
+  const std::vector<Shown> nodes =
+      Choose(count, is_alike, [&](int index) { return touched_.nodes.contains(first + index); });
   for (const Shown& node : nodes) {
     if (node.more == 0) {
       x = DrawNode(part, first + node.index, x, bar_y) + kGap;

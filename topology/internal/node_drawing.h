@@ -26,6 +26,7 @@ class NodeDrawing {
  private:
   const NodeGroup& GroupOf(const LeafGroupPart& part) const;
   int FirstGpuOf(const LeafGroupPart& part, int node) const;
+  std::vector<base::DeviceId> SwitchesOf(const LeafGroupPart& part, int node) const;
   double DrawRun(const LeafGroupPart& part, int first, int count, double x, double bar_y);
   double DrawDomains(const LeafGroupPart& part, double x);
   double DrawNode(const LeafGroupPart& part, int node, double x, double bar_y);

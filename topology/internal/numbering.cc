@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <variant>
 
 #include "base/check.h"
+#include "topology/internal/custom_wiring.h"
 
 namespace isthmus::topology::internal {
 namespace {
@@ -20,17 +23,25 @@ Block MakeBlock(const ClusterSpec& spec, int group_index) {
   block.switches_per_node = block.has_nics ? group.nics_per_node : group.gpus_per_node;
   block.gpus_per_switch = group.gpus_per_node / block.switches_per_node;
   block.is_rail_optimised = spec.fabric.wiring == LeafWiring::kRailOptimised;
+  const bool has_leaves = block.has_nics && !spec.fabric.custom;
   block.leaves_per_leaf_group =
-      block.has_nics ? (block.is_rail_optimised ? group.nics_per_node : 1) : 0;
+      has_leaves ? (block.is_rail_optimised ? group.nics_per_node : 1) : 0;
   block.nodes_per_domain = group.nodes_per_nvlink_domain;
   block.has_nvlink = group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1;
-  // Without NICs there is one NVLink domain, which is a leaf group of its own.
+  // Without leaves a node group is a leaf group of its own.
   block.nodes_per_leaf_group =
-      block.has_nics ? spec.fabric.nodes_per_leaf_group.value : block.nodes_per_domain;
+      has_leaves ? spec.fabric.nodes_per_leaf_group.value : group.num_nodes;
   return block;
 }
 
 int CeilDivide(int count, int size) { return (count + size - 1) / size; }
+
+// The switch of an end that names one.
+std::optional<int> SwitchOf(const ClusterSpec& spec, const std::string& end) {
+  const CableEndSpec read = ReadCableEnd(spec, end);
+  const int* number = std::get_if<int>(&read);
+  return number != nullptr ? std::optional(*number) : std::nullopt;
+}
 
 // first[k + 1] - first[k] is the number of things of kind k.
 void FillFirst(std::span<const int> counts, std::span<int> first) {
@@ -40,7 +51,9 @@ void FillFirst(std::span<const int> counts, std::span<int> first) {
 }  // namespace
 
 Numbering::Numbering(const ClusterSpec& spec)
-    : has_cores_(spec.fabric.core.has_value()), has_ecmp_(spec.fabric.ecmp.has_value()) {
+    : has_cores_(spec.fabric.core && !spec.fabric.custom),
+      has_ecmp_(spec.fabric.ecmp && !spec.fabric.custom),
+      is_custom_(spec.fabric.custom.has_value()) {
   int gpus = 0;
   int switches = 0;
   int nics = 0;
@@ -71,17 +84,59 @@ Numbering::Numbering(const ClusterSpec& spec)
     cores_per_spine_ = spec.fabric.core->num_cores.value / spines_per_pod_;
   const int spines = num_leaves_ > 0 ? num_pods_ * spines_per_pod_ : 0;
   const int cores = num_leaves_ > 0 && has_cores_ ? spines_per_pod_ * cores_per_spine_ : 0;
-  const int devices[] = {gpus,       num_domains_, switches, nics,
-                         num_nodes_, num_leaves_,  spines,   cores};
+  const int num_switches = is_custom_ ? static_cast<int>(spec.fabric.custom->switches.size()) : 0;
+  const int devices[] = {gpus,        num_domains_, switches, nics,        num_nodes_,
+                         num_leaves_, spines,       cores,    num_switches};
+  FillFirst(devices, first_device_);
+  links_of_switches_.resize(static_cast<std::size_t>(num_switches));
+  links_of_nics_.resize(static_cast<std::size_t>(is_custom_ ? nics : 0));
+  if (is_custom_) ReadCustomCables(spec);
   const int cables[] = {gpus,
                         gpus,
                         switches,
                         nics,
-                        nics,
+                        is_custom_ ? 0 : nics,
                         num_leaves_ * spines_per_pod_,
-                        cores > 0 ? spines * cores_per_spine_ : 0};
-  FillFirst(devices, first_device_);
+                        cores > 0 ? spines * cores_per_spine_ : 0,
+                        static_cast<int>(custom_cables_.size())};
   FillFirst(cables, first_cable_);
+  for (int number = 0; number < static_cast<int>(custom_cables_.size()); ++number) {
+    const CustomCable& cable = CustomCableAt(number);
+    auto& links = cable.is_of_nic ? links_of_nics_ : links_of_switches_;
+    links[static_cast<std::size_t>(cable.from)].push_back(UpLink(kCustom, number));
+    links_of_switches_[static_cast<std::size_t>(cable.to)].push_back(DownLink(kCustom, number));
+  }
+}
+
+void Numbering::ReadCustomCables(const ClusterSpec& spec) {
+  for (int index = 0; index < static_cast<int>(spec.fabric.custom->cables.size()); ++index) {
+    AddCustomCables(spec, index);
+  }
+}
+
+std::vector<int> Numbering::NicsOf(const ClusterSpec& spec, const std::string& end) const {
+  const NicEnds ends = std::get<NicEnds>(ReadCableEnd(spec, end));
+  std::vector<int> nics;
+  for (int node = ends.nodes.first; node <= ends.nodes.last; ++node) {
+    const Block& block = BlockOfNode(node);
+    const int first = block.first_switch + (node - block.first_node) * block.switches_per_node;
+    const int last = ends.has_all_indices ? block.switches_per_node - 1 : ends.indices.last;
+    for (int index = ends.indices.first; index <= last; ++index) nics.push_back(first + index);
+  }
+  return nics;
+}
+
+void Numbering::AddCustomCables(const ClusterSpec& spec, int spec_index) {
+  const CableSpec& cable = spec.fabric.custom->cables[static_cast<std::size_t>(spec_index)];
+  const std::optional<int> from = SwitchOf(spec, cable.from);
+  const std::optional<int> to = SwitchOf(spec, cable.to);
+  if (from && to) {
+    custom_cables_.push_back({false, *from, *to, spec_index});
+    return;
+  }
+  for (const int nic : NicsOf(spec, from ? cable.to : cable.from)) {
+    custom_cables_.push_back({true, nic, from ? *from : *to, spec_index});
+  }
 }
 
 int Numbering::CountOf(DeviceKind kind) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,16 @@ enum Cable {
   kNicLeaf,
   kLeafSpine,
   kSpineCore,
+  kCustom,
   kNumCables
+};
+
+/// A cable of a custom fabric: from a NIC or a switch to a switch.
+struct CustomCable {
+  bool is_of_nic = false;
+  int from = 0;  // the number of the NIC or switch
+  int to = 0;    // of the switch
+  int spec_index = 0;
 };
 
 /// A link by its cable.
@@ -69,7 +79,8 @@ struct CableEnd {
 
 /// How devices and links are numbered: kinds one after another, each kind node group by node group.
 ///
-/// Knows counts only, no bandwidths and no faults. Takes a spec that has been checked.
+/// Knows counts only, no bandwidths and no faults; of a custom fabric its cables too. Takes a spec
+/// that has been checked.
 class Numbering {
  public:
   explicit Numbering(const ClusterSpec& spec);
@@ -122,6 +133,22 @@ class Numbering {
   /// Leaves of the pods before this one; of the number of pods: all leaves.
   int FirstLeafOfPod(int pod) const;
 
+  /// Of a custom fabric.
+  bool is_custom() const { return is_custom_; }
+  int num_custom_cables() const { return static_cast<int>(custom_cables_.size()); }
+  const CustomCable& CustomCableAt(int number) const {
+    return custom_cables_[static_cast<std::size_t>(number)];
+  }
+  const std::vector<base::LinkId>& LinksOfSwitch(int number) const {
+    return links_of_switches_[static_cast<std::size_t>(number)];
+  }
+  /// Those that lead from a NIC into the fabric.
+  const std::vector<base::LinkId>& CustomLinksOfNic(int nic) const {
+    return links_of_nics_[static_cast<std::size_t>(nic)];
+  }
+  /// The GPUs of an NVLink domain: the first and how many.
+  std::pair<int, int> GpusOfDomain(int domain) const;
+
   /// Cables by their ends; `spine` and `core` count in the pod and over the spine.
   int UplinkOf(int leaf, int spine) const { return leaf * spines_per_pod_ + spine; }
   int CoreLinkOf(int pod, int spine, int core) const {
@@ -132,7 +159,9 @@ class Numbering {
   std::vector<base::LinkId> LinksFromLeaf(int leaf) const;
   std::vector<base::LinkId> LinksFromSpine(int spine) const;
   std::vector<base::LinkId> LinksFromDomain(int domain) const;
-  std::pair<int, int> GpusOfDomain(int domain) const;  // the first and how many
+  void ReadCustomCables(const ClusterSpec& spec);
+  void AddCustomCables(const ClusterSpec& spec, int spec_index);
+  std::vector<int> NicsOf(const ClusterSpec& spec, const std::string& end) const;
   std::vector<base::LinkId> LinksDown(Cable cable, int first, int count, int stride = 1) const;
   const Block& Find(int Block::*first, int number) const;
 
@@ -147,6 +176,10 @@ class Numbering {
   int cores_per_spine_ = 1;
   bool has_cores_ = false;
   bool has_ecmp_ = false;
+  bool is_custom_ = false;
+  std::vector<CustomCable> custom_cables_;
+  std::vector<std::vector<base::LinkId>> links_of_switches_;
+  std::vector<std::vector<base::LinkId>> links_of_nics_;
   std::array<int, kNumDeviceKinds + 1> first_device_{};
   std::array<int, kNumCables + 1> first_cable_{};
 };

@@ -49,8 +49,8 @@ std::vector<LeafGroupPart> LeafGroupsOf(const Cluster& cluster) {
   int first_node = 0;
   for (int index = 0; index < static_cast<int>(spec.node_groups.size()); ++index) {
     const NodeGroup& group = spec.node_groups[static_cast<std::size_t>(index)];
-    const int size =
-        group.nics_per_node > 0 ? spec.fabric.nodes_per_leaf_group.value : group.num_nodes;
+    const bool has_leaves = group.nics_per_node > 0 && !spec.fabric.custom;
+    const int size = has_leaves ? spec.fabric.nodes_per_leaf_group.value : group.num_nodes;
     for (int node = 0; node < group.num_nodes; node += size) {
       parts.push_back({index, first_node + node, std::min(size, group.num_nodes - node)});
     }
@@ -80,6 +80,9 @@ TouchedParts TouchedBy(const Cluster& cluster) {
         break;
       case FaultyPart::kCore:
         touched.cores.insert(fault.index);
+        break;
+      case FaultyPart::kCable:
+      case FaultyPart::kSwitch:
         break;
     }
   }

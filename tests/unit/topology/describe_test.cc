@@ -179,12 +179,12 @@ TEST(Bisection, IsWhatTheNarrowerOfNicsAndUplinksCarries) {
 TEST(DescribeRoute, NamesEveryLink) {
   EXPECT_EQ(DescribeRoute(Cluster(H100Dgx(2)), Rank{1}, Rank{9}),
             "rank 1 on gpu 0.1 to rank 9 on gpu 1.1: rail, 6 links\n"
-            "  pcie    gpu 0.1           -> pcie-switch 0.1   64.0 GB/s    300 ns\n"
-            "  pcie    pcie-switch 0.1   -> nic 0.1           64.0 GB/s    300 ns\n"
-            "  nic     nic 0.1           -> leaf 0.1          50.0 GB/s    800 ns\n"
-            "  nic     leaf 0.1          -> nic 1.1           50.0 GB/s    800 ns\n"
-            "  pcie    nic 1.1           -> pcie-switch 1.1   64.0 GB/s    300 ns\n"
-            "  pcie    pcie-switch 1.1   -> gpu 1.1           64.0 GB/s    300 ns\n"
+            "  pcie    gpu 0.1            -> pcie-switch 0.1    64.0 GB/s    300 ns\n"
+            "  pcie    pcie-switch 0.1    -> nic 0.1            64.0 GB/s    300 ns\n"
+            "  nic     nic 0.1            -> leaf 0.1           50.0 GB/s    800 ns\n"
+            "  nic     leaf 0.1           -> nic 1.1            50.0 GB/s    800 ns\n"
+            "  pcie    nic 1.1            -> pcie-switch 1.1    64.0 GB/s    300 ns\n"
+            "  pcie    pcie-switch 1.1    -> gpu 1.1            64.0 GB/s    300 ns\n"
             "bottleneck 50.0 GB/s, latency 2.80 us\n");
   EXPECT_EQ(DescribeRoute(Cluster(H100Dgx(1)), Rank{1}, Rank{1}),
             "rank 1 on gpu 0.1 to rank 1 on gpu 0.1: same device, no link is crossed\n");

@@ -11,51 +11,16 @@
 
 #include "base/text.h"
 #include "topology/graph.h"
+#include "topology/internal/description.h"
 
 namespace isthmus::topology {
+
+using internal::Counted;
+using internal::Numbered;
+using internal::Row;
+using internal::Sources;
+
 namespace {
-
-std::string Counted(std::int64_t count, std::string_view thing, std::string_view plural = "s") {
-  return fmt::format("{} {}{}", base::FormatCount(count), thing, count == 1 ? "" : plural);
-}
-
-std::string Numbered(std::string_view thing, int first, int count) {
-  return count == 1 ? fmt::format("{} {}", thing, first)
-                    : fmt::format("{}s {} to {}", thing, first, first + count - 1);
-}
-
-std::string Row(std::string_view key, std::string_view value) {
-  return fmt::format("  {:<19}{}\n", key, value);
-}
-
-// Sources are numbered where they are first used and listed at the end.
-class Sources {
- public:
-  std::string Mark(const std::string& source) {
-    const auto found = std::find(sources_.begin(), sources_.end(), source);
-    const auto number = found - sources_.begin() + 1;
-    if (found == sources_.end()) sources_.push_back(source);
-    return fmt::format("[{}]", number);
-  }
-
-  std::string Figures(const Sourced<base::BytesPerSecond>& bandwidth,
-                      const Sourced<base::Seconds>& latency) {
-    const std::string mark = Mark(bandwidth.source);
-    return fmt::format("{:>9} {:<5}{:>8} {}", base::FormatRate(bandwidth.value), mark,
-                       base::FormatSeconds(latency.value), Mark(latency.source));
-  }
-
-  std::string List() const {
-    std::string text = "\nsources (bandwidths are per direction)\n";
-    for (std::size_t index = 0; index < sources_.size(); ++index) {
-      text += fmt::format("  [{}] {}\n", index + 1, sources_[index]);
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::string> sources_;
-};
 
 std::string DescribeHost(const ClusterSpec& spec, Sources& sources) {
   const NodeGroup& host = spec.node_groups.front();
@@ -85,87 +50,6 @@ std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu,
   text += Row("PCIe of a GPU", sources.Figures(group.pcie_bandwidth, group.pcie_latency));
   if (group.nics_per_node > 0) {
     text += Row("NIC", sources.Figures(group.nic_bandwidth, group.nic_latency));
-  }
-  return text;
-}
-
-std::string Oversubscription(std::string_view of_what, const Sourced<double>& figure,
-                             Sources& sources) {
-  return Row(of_what, fmt::format("{:.4g} : 1 {}", figure.value, sources.Mark(figure.source)));
-}
-
-// All that a device has upwards.
-std::string Together(const Cluster& cluster, DeviceKind kind, LinkKind link_kind) {
-  base::BytesPerSecond sum{0};
-  for (const base::LinkId id : cluster.LinksFrom(cluster.DeviceNumbered(kind, 0))) {
-    const Link link = cluster.LinkAt(id);
-    if (link.kind == link_kind) sum += link.bandwidth;
-  }
-  return fmt::format("{:>9} together", base::FormatRate(sum));
-}
-
-std::string DescribeCore(const Cluster& cluster, Sources& sources) {
-  const CoreTier& core = *cluster.spec().fabric.core;
-  std::string text =
-      Row("a pod", fmt::format("{} {}", Counted(core.leaf_groups_per_pod.value, "leaf group"),
-                               sources.Mark(core.leaf_groups_per_pod.source)));
-  text += Row("core switches",
-              fmt::format("{} {}", core.num_cores.value, sources.Mark(core.num_cores.source)));
-  text += Row("pods here", fmt::format("{}", cluster.num_pods()));
-  text += Oversubscription("spine to core", core.oversubscription, sources);
-  text += Row("port to the core", sources.Figures(core.port_bandwidth, core.hop_latency));
-  return text + Row("ports of a spine", Together(cluster, DeviceKind::kSpine, LinkKind::kCore));
-}
-
-std::string DescribeCustom(const Cluster& cluster) {
-  const CustomFabric& custom = *cluster.spec().fabric.custom;
-  std::string text = "\nfabric: given cable by cable\n";
-  text += Row("switches", fmt::format("{}", custom.switches.size()));
-  std::int64_t cables = 0;
-  for (int number = 0; number < cluster.CountOf(DeviceKind::kSwitch); ++number) {
-    const base::DeviceId device = cluster.DeviceNumbered(DeviceKind::kSwitch, number);
-    for (const base::LinkId id : cluster.LinksFrom(device)) {
-      const Link link = cluster.LinkAt(id);
-      cables += link.kind == LinkKind::kNic || link.id.value() % 2 == 0 ? 1 : 0;  // once each
-    }
-  }
-  text += Row("links", base::FormatCount(cables));
-  const std::uint64_t seed = cluster.spec().fabric.ecmp ? cluster.spec().fabric.ecmp->seed : 0;
-  return text +
-         Row("multi-path", fmt::format("a path for each pair of NICs, drawn with seed {}", seed));
-}
-
-std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
-  if (cluster.spec().fabric.custom) return DescribeCustom(cluster);
-  const int num_leaves = cluster.CountOf(DeviceKind::kLeaf);
-  if (num_leaves == 0) return "\nno network\n";
-  const FabricSpec& fabric = cluster.spec().fabric;
-  std::string text = fmt::format(
-      "\nfabric: {}, {}\n", fabric.core ? "leaf, spine and core" : "leaf and spine",
-      fabric.wiring == LeafWiring::kRailOptimised ? "one leaf switch for each rail of a leaf group"
-                                                  : "one leaf switch for all NICs of a leaf group");
-  text +=
-      Row("a leaf group", fmt::format("{} {}", Counted(fabric.nodes_per_leaf_group.value, "node"),
-                                      sources.Mark(fabric.nodes_per_leaf_group.source)));
-  text +=
-      Row("in this cluster", fmt::format("{}, {}", Counted(cluster.num_leaf_groups(), "leaf group"),
-                                         Counted(num_leaves, "leaf switch", "es")));
-  text += Oversubscription("oversubscription", fabric.oversubscription, sources);
-  text +=
-      Row("port to the spine", sources.Figures(fabric.spine_port_bandwidth, fabric.hop_latency));
-  text += Row("ports of a leaf", Together(cluster, DeviceKind::kLeaf, LinkKind::kUplink));
-  if (fabric.num_spines != FabricSpec{}.num_spines) {
-    text +=
-        Row(fabric.core ? "spines of a pod" : "spine switches",
-            fmt::format("{} {}", fabric.num_spines.value, sources.Mark(fabric.num_spines.source)));
-  }
-  if (fabric.core) text += DescribeCore(cluster, sources);
-  if (fabric.ecmp) {
-    text += Row("multi-path", fmt::format("a switch for each pair of NICs, drawn with seed {}",
-                                          fabric.ecmp->seed));
-  }
-  if (cluster.num_nodes() > 1) {
-    text += Row("bisection", fmt::format("{:>9}", base::FormatRate(Bisection(cluster))));
   }
   return text;
 }
@@ -341,7 +225,7 @@ std::string DescribeCluster(const Cluster& cluster) {
     first_node += group.num_nodes;
     first_gpu += group.num_nodes * group.gpus_per_node;
   }
-  text += DescribeFabric(cluster, sources);
+  text += internal::DescribeFabric(cluster, sources);
   text += DescribePaths(cluster);
   text += DescribeFaults(cluster) + DescribeConnectivity(cluster);
   return text + sources.List();

@@ -12,6 +12,7 @@
 #include "topology/internal/canvas.h"
 #include "topology/internal/captions.h"
 #include "topology/internal/custom_drawing.h"
+#include "topology/internal/description.h"
 #include "topology/internal/node_drawing.h"
 #include "topology/internal/picture_parts.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "topology/describe.h"
+#include "topology/internal/description.h"
 
 namespace isthmus::topology::internal {
 namespace {
@@ -55,10 +56,6 @@ double DrawFaults(Svg& svg, const ClusterSpec& spec, double y) {
 }
 
 }  // namespace
-
-std::string Counted(int count, std::string_view thing) {
-  return fmt::format("{} {}{}", base::FormatCount(count), thing, count == 1 ? "" : "s");
-}
 
 std::string RatesOf(const Cluster& cluster, DeviceKind kind, const std::vector<Spot>& devices,
                     LinkKind link_kind) {

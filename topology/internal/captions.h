@@ -1,16 +1,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "topology/internal/canvas.h"
 
 /// The texts of a picture.
 namespace isthmus::topology::internal {
-
-/// "1 node", "2,048 nodes".
-std::string Counted(int count, std::string_view thing);
 
 /// "50.0 GB/s", or the least and the most where links of these devices differ.
 std::string RatesOf(const Cluster& cluster, DeviceKind kind, const std::vector<Spot>& devices,

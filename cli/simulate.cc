@@ -103,6 +103,8 @@ int Simulate(const SimulateOptions& options) {
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
   reports::Figures figures = traces.analysis().figures();
+  if (engine.network == sim::Network::kFlow)
+    figures.network = reports::NetworkUse{outcome.num_flows, outcome.num_shared_flows};
   if (options.band && !figures.has_times) {
     figures.assumptions.emplace_back("no band: without kernels there is no step time to vary");
   } else if (options.band) {

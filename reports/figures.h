@@ -126,6 +126,12 @@ struct EngineCost {
   std::int64_t peak_rss_bytes = 0;
 };
 
+/// How busy a flow network was. Absent where closed forms timed each transfer by itself.
+struct NetworkUse {
+  std::uint64_t num_flows = 0;         // simulated; of a folded run one of each kind
+  std::uint64_t num_shared_flows = 0;  // that met others on a link which is not wide enough for all
+};
+
 /// The figures of one run.
 ///
 /// With one step the window is the whole run; with several it goes from the end of the first step
@@ -161,6 +167,7 @@ struct Figures {
   std::string flop_convention;
   std::optional<Band> band;
   std::optional<DutyRelief> duty_relief;
+  std::optional<NetworkUse> network;
 
   TimeShares shares{};  // mean over ranks
   std::vector<RoleTime> roles;

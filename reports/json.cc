@@ -156,6 +156,10 @@ std::string RenderJson(const Figures& figures) {
     json["band"] = {{"low_step_time_s", figures.band->low_step_time_s},
                     {"high_step_time_s", figures.band->high_step_time_s}};
   }
+  if (figures.network) {
+    json["network"] = {{"flows", figures.network->num_flows},
+                       {"shared_flows", figures.network->num_shared_flows}};
+  }
   if (figures.duty_relief) {
     json["duty_relief"] = {{"clock_ratio", figures.duty_relief->clock_ratio},
                            {"step_time_s", figures.duty_relief->step_time_s}};

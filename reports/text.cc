@@ -339,6 +339,12 @@ class TextReport : private Page {
                        base::FormatCount(figures_.num_ranks),
                        figures_.folded ? " (equal ranks folded)" : "",
                        base::FormatCount(static_cast<std::int64_t>(figures_.num_ops)));
+    if (figures_.network) {
+      line += fmt::format(
+          ", {} of {} flows shared links",
+          base::FormatCount(static_cast<std::int64_t>(figures_.network->num_shared_flows)),
+          base::FormatCount(static_cast<std::int64_t>(figures_.network->num_flows)));
+    }
     if (figures_.cost) {
       line += fmt::format(", took {} and {}", InSeconds(figures_.cost->wall_s),
                           InBytes(figures_.cost->peak_rss_bytes));

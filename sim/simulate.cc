@@ -178,9 +178,23 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
   EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
   std::optional<FlowNetwork> network;
-  if (flows) engine_options.network = &network.emplace(lowered.traffic->traffic(), LoadFlowSolver);
+  const Engine* owners = nullptr;  // of what flows: known once the engine is
+  FlowNetwork::RecordPort port;
+  if (options.on_flow && !lowered.folded) {
+    port = [&](const FlowRecord& flow) {
+      const auto [cls, op, inner] = owners->OwnerOf(flow.tag);
+      options.on_flow({cls, op, inner, flow.purpose,
+                       lowered.traffic->traffic().paths[flow.path].links, flow.bytes, flow.start_ps,
+                       flow.end_ps, flow.alone_ps});
+    };
+  }
+  if (flows) {
+    network.emplace(lowered.traffic->traffic(), LoadFlowSolver, std::move(port));
+    engine_options.network = &*network;
+  }
   Engine engine(lowered, engine_options,
                 [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
+  owners = &engine;
   const EngineResult result = engine.Run();
 
   Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};

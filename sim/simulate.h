@@ -29,6 +29,8 @@ struct SimOptions {
   Expansion expansion = Expansion::kFused;
   Network network = Network::kNccl;
   bool record_memory_counters = true;
+  /// With kFlow and without folding: gets every flow, in the order of their ends.
+  LinkFlowPort on_flow;
   plan::Allocator allocator = plan::Allocator::kCaching;
 };
 

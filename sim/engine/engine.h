@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -94,6 +95,8 @@ class Engine {
  public:
   Engine(const Lowered& lowered, EngineOptions options, EventPort port);
   EngineResult Run();
+  /// The class, op and inner number of what is on the network under this tag.
+  std::array<std::uint32_t, 3> OwnerOf(const FlowTag& tag) const;
 
  private:
   enum class What : std::uint8_t {

@@ -43,6 +43,17 @@ void Engine::OnFlowed(const FlowTag& tag, std::int64_t now) {
   }
 }
 
+std::array<std::uint32_t, 3> Engine::OwnerOf(const FlowTag& tag) const {
+  if (static_cast<What>(tag.what) == What::kGroupEnd) {
+    const auto [cls, op] = meetings_[tag.a].ops.front();
+    return {cls, op, 0};
+  }
+  if (static_cast<What>(tag.what) == What::kOpEnd) return {tag.a, tag.b, 0};
+  const Variant& here = variant(tag.a);
+  const std::uint32_t op = here.graph->OpOfTransfer(tag.b);
+  return {tag.a, op, tag.b - here.ops->ops[op].first_transfer + 1};
+}
+
 void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
                   std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
   FlowNetwork& network = *options_.network;

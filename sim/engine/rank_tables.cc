@@ -72,13 +72,15 @@ std::uint32_t RankTables::AddGroup(std::vector<base::Rank> members, std::uint32_
 
 std::uint32_t RankTables::AxesGroup(base::Rank rank, std::uint16_t module, plan::AxisSet axes) {
   const plan::Grid& grid = program_.modules[module].grid;
-  const AxesKey key{module, axes.bits(), grid.GroupIndex(rank, axes)};
-  const auto [at, is_new] = axes_groups_.try_emplace(key, 0U);
-  if (is_new) {
+  std::vector<std::uint32_t>& groups = axes_groups_[{module, axes.bits()}];
+  if (groups.empty())
+    groups.assign(static_cast<std::size_t>(grid.size(axes.Others())), plan::kNone32);
+  std::uint32_t& group = groups[static_cast<std::size_t>(grid.GroupIndex(rank, axes))];
+  if (group == plan::kNone32) {
     const plan::GroupRef ref{.kind = plan::GroupRef::Kind::kAxes, .module = module, .axes = axes};
-    at->second = AddGroup(grid.Group(rank, axes), FamilyOf(ref));
+    group = AddGroup(grid.Group(rank, axes), FamilyOf(ref));
   }
-  return at->second;
+  return group;
 }
 
 void RankTables::FindGroups(base::Rank rank) {
@@ -246,7 +248,9 @@ void RankTables::FindPeers(base::Rank rank) {
 }
 
 std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
-  const auto [pair, is_new_pair] = route_of_pair_.try_emplace({from.value(), to.value()}, 0U);
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(from.index()) << 32U | static_cast<std::uint64_t>(to.index());
+  const auto [pair, is_new_pair] = route_of_pair_.try_emplace(key, 0U);
   if (!is_new_pair) return pair->second;
   const topology::Route route = NeededBy(
       [&] { return cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to)); },

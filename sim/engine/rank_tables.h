@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,8 +40,6 @@ class RankTables {
   const std::vector<std::uint32_t>& variant_of_rank() const { return variant_of_rank_; }
 
  private:
-  using AxesKey = std::tuple<std::uint16_t, std::uint8_t, int>;  // module, axes, group index
-
   void FindGroups(base::Rank rank);
   std::uint32_t AddGroup(std::vector<base::Rank> members, std::uint32_t family);
   std::uint32_t AxesGroup(base::Rank rank, std::uint16_t module, plan::AxisSet axes);
@@ -69,13 +68,14 @@ class RankTables {
   WorkCosts costs_;
   std::vector<std::shared_ptr<const OpGraph>> graphs_;  // by role
   std::vector<RankGroup> groups_;
-  std::map<AxesKey, std::uint32_t> axes_groups_;
+  /// By module and bits of the axes, then by the grid's number of the group.
+  std::map<std::pair<std::uint16_t, std::uint8_t>, std::vector<std::uint32_t>> axes_groups_;
   std::map<std::pair<std::uint32_t, std::vector<base::Rank>>, std::uint32_t> listed_groups_;
   std::map<std::tuple<int, std::uint16_t, std::uint8_t>, std::uint32_t> families_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> variants_;
   std::map<std::tuple<int, double, double>, std::uint32_t> route_classes_;
   std::vector<topology::Route> routes_;
-  std::map<std::pair<int, int>, std::uint32_t> route_of_pair_;
+  std::unordered_map<std::uint64_t, std::uint32_t> route_of_pair_;
   std::map<std::vector<std::uint32_t>, const MatchTable*> matches_;
   std::vector<std::vector<std::uint32_t>> groups_of_rank_;
   std::vector<std::vector<base::Rank>> peers_of_rank_;

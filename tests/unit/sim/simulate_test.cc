@@ -1,6 +1,8 @@
 #include "sim/simulate.h"
 
+#include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,8 +104,35 @@ TEST_F(SimulateTest, AFlowNetworkTellsWhatCrossedEachLink) {
   traces::Recorder closed;
   traces::Recorder shared;
   const Outcome without = Run(Colocated(), {.folding = Folding::kOff}, closed);
-  const Outcome with =
-      Run(Colocated(), {.folding = Folding::kOff, .network = Network::kFlow}, shared);
+  SimOptions options{.folding = Folding::kOff, .network = Network::kFlow};
+  std::vector<double> crossed;
+  std::uint64_t num_flows = 0;
+  std::vector<LinkFlow> messages;
+  options.on_flow = [&](const LinkFlow& flow) {
+    ++num_flows;
+    EXPECT_GE(flow.end_ps, flow.start_ps + flow.alone_ps - 1);
+    for (const std::uint32_t link : flow.links) {
+      if (link >= crossed.size()) crossed.resize(link + 1, 0);
+      crossed[link] += flow.bytes;
+    }
+    if (flow.purpose == plan::Purpose::kPipeline) messages.push_back(flow);
+  };
+  const Outcome with = Run(Colocated(), options, shared);
+  EXPECT_EQ(num_flows, with.num_flows);
+  ASSERT_EQ(crossed.size(), with.links.size());
+  // A message's flow ends when the op of its sender says so.
+  ASSERT_FALSE(messages.empty());
+  for (const LinkFlow& message : messages) {
+    const traces::Event event{.rank_class = message.rank_class,
+                              .op = message.op,
+                              .inner = message.inner,
+                              .end_ps = message.end_ps};
+    const auto& events = shared.trace().events;
+    EXPECT_TRUE(std::any_of(events.begin(), events.end(), [&](const traces::Event& other) {
+      return other.rank_class == event.rank_class && other.op == event.op &&
+             other.inner == event.inner && other.end_ps == event.end_ps;
+    }));
+  }
   EXPECT_TRUE(without.links.empty());
   EXPECT_EQ(with.num_ops, without.num_ops);
   EXPECT_GT(with.num_flows, 0U);
@@ -111,6 +140,8 @@ TEST_F(SimulateTest, AFlowNetworkTellsWhatCrossedEachLink) {
   for (const LinkTraffic& use : with.links) {
     const double bytes = std::accumulate(use.account.bytes.begin(), use.account.bytes.end(), 0.0);
     EXPECT_GT(use.account.busy_ps, 0);
+    const auto link = static_cast<std::size_t>(&use - with.links.data());
+    EXPECT_NEAR(bytes, crossed[link], 1e-9 * bytes);
     EXPECT_LE(bytes, use.link.bandwidth.value() * 1.001e-12 *
                          static_cast<double>(use.account.busy_ps + 1000));
     if (use.link.kind == topology::LinkKind::kNic)

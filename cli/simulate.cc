@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -59,15 +58,12 @@ void AddAssumptions(sim::Network network, scenarios::Scenario& scenario) {
 }
 
 /// Of the step, whatever the scenario's metric is: the figures are of the whole step.
-/// Variations are simulated without contention: their shares of the step are kept.
-reports::Band BandOf(scenarios::Scenario scenario, std::optional<double> flow_step_time_s) {
+reports::Band BandOf(scenarios::Scenario scenario, sim::Network network) {
   scenario.metric = scenarios::StepMetric::kFull;
-  const studies::StepSimulation simulation(scenario);
+  const studies::StepSimulation simulation(scenario, network);
   const double step_time_s = simulation.StepTime(simulation.profile(), scenario.cluster);
   const studies::StepBand band = studies::EstimateBand(simulation, step_time_s);
-  const double scale = flow_step_time_s.value_or(step_time_s) / step_time_s;
-  return {.low_step_time_s = band.low_step_time_s * scale,
-          .high_step_time_s = band.high_step_time_s * scale};
+  return {.low_step_time_s = band.low_step_time_s, .high_step_time_s = band.high_step_time_s};
 }
 
 }  // namespace
@@ -87,7 +83,7 @@ int Simulate(const SimulateOptions& options) {
   progress.Begin("simulating");
   profiles::Profile profile = scenario.profile;
   if (studies::FollowsPowerBalance(profile)) {
-    profile = studies::StepSimulation(scenario).profile();
+    profile = studies::StepSimulation(scenario, engine.network).profile();
     scenario.assumptions.emplace_back(studies::kClockIsRelieved);
   }
 
@@ -109,8 +105,7 @@ int Simulate(const SimulateOptions& options) {
     figures.assumptions.emplace_back("no band: without kernels there is no step time to vary");
   } else if (options.band) {
     progress.Begin("simulating variations");
-    const bool flows = engine.network == sim::Network::kFlow;
-    figures.band = BandOf(scenario, flows ? std::optional(figures.step_time_s) : std::nullopt);
+    figures.band = BandOf(scenario, engine.network);
   }
   if (options.timing) {
     rusage usage{};

@@ -44,9 +44,10 @@ sim::RunFacts FactsOf(const scenarios::Scenario& scenario, const std::string& co
 }
 
 void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
-         const profiles::Profile& profile, const sim::RunFacts& facts, traces::TraceSink& sink,
-         plan::Allocator allocator = plan::Allocator::kCaching) {
-  const sim::SimOptions options{.record_memory_counters = false, .allocator = allocator};
+         const profiles::Profile& profile, sim::Network network, const sim::RunFacts& facts,
+         traces::TraceSink& sink, plan::Allocator allocator = plan::Allocator::kCaching) {
+  const sim::SimOptions options{
+      .network = network, .record_memory_counters = false, .allocator = allocator};
   const sim::Outcome outcome =
       sim::Simulate(program, topology::Cluster(cluster), profile, options, facts, sink);
   if (outcome.deadlock) throw base::Error(outcome.explanation);
@@ -54,9 +55,10 @@ void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
 
 // Of the whole step.
 double FullStepTime(const plan::Program& program, const topology::ClusterSpec& cluster,
-                    const profiles::Profile& profile, const scenarios::Scenario& scenario) {
+                    const profiles::Profile& profile, sim::Network network,
+                    const scenarios::Scenario& scenario) {
   StepClock clock;
-  Run(program, cluster, profile, FactsOf(scenario, {}), clock);
+  Run(program, cluster, profile, network, FactsOf(scenario, {}), clock);
   return clock.seconds();
 }
 
@@ -66,11 +68,14 @@ double Seconds(const reports::ForwardBackward& forward_backward) {
 
 }  // namespace
 
-StepSimulation::StepSimulation(const scenarios::Scenario& scenario)
-    : scenario_(scenario), program_(plan::Build(scenario.job)), profile_(scenario.profile) {
+StepSimulation::StepSimulation(const scenarios::Scenario& scenario, sim::Network network)
+    : scenario_(scenario),
+      network_(network),
+      program_(plan::Build(scenario.job)),
+      profile_(scenario.profile) {
   if (!FollowsPowerBalance(scenario.profile)) return;
   profile_ = RelievedProfile(program_, scenario.profile, [&](const profiles::Profile& profile) {
-    return FullStepTime(program_, scenario.cluster, profile, scenario);
+    return FullStepTime(program_, scenario.cluster, profile, network_, scenario);
   });
 }
 
@@ -78,7 +83,7 @@ Prediction StepSimulation::Predict(const std::string& commit) const {
   reports::Analysis analysis;
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
-  Run(program_, scenario_.cluster, profile_, FactsOf(scenario_, commit), sink,
+  Run(program_, scenario_.cluster, profile_, network_, FactsOf(scenario_, commit), sink,
       scenario_.job.allocator);
 
   Prediction prediction{.figures = analysis.figures()};
@@ -93,10 +98,10 @@ double StepSimulation::StepTime(const profiles::Profile& profile,
                                 const topology::ClusterSpec& cluster) const {
   if (scenario_.metric == scenarios::StepMetric::kForwardBackward) {
     reports::ForwardBackward forward_backward;
-    Run(program_, cluster, profile, FactsOf(scenario_, {}), forward_backward);
+    Run(program_, cluster, profile, network_, FactsOf(scenario_, {}), forward_backward);
     return Seconds(forward_backward);
   }
-  return FullStepTime(program_, cluster, profile, scenario_);
+  return FullStepTime(program_, cluster, profile, network_, scenario_);
 }
 
 Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit) {

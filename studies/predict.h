@@ -6,6 +6,7 @@
 #include "profiles/profile.h"
 #include "reports/figures.h"
 #include "scenarios/scenario.h"
+#include "sim/simulate.h"
 #include "topology/cluster_spec.h"
 
 namespace isthmus::studies {
@@ -19,12 +20,14 @@ struct Prediction {
 /// A scenario's program, to be simulated as often as one likes on other machines: building it
 /// costs as much as simulating it.
 ///
-/// Ranks that do the same are folded, the network is `nccl`. Where the scenario's profile asks for
+/// Ranks that do the same are folded. Simulations with flows take turns: only one may run at a time
+/// in a process. Where the scenario's profile asks for
 /// it, the clock follows the step's power balance, found by simulating a few times. Thread-safe:
 /// const only. Lifetime: the scenario must outlive it.
 class StepSimulation {
  public:
-  explicit StepSimulation(const scenarios::Scenario& scenario);
+  explicit StepSimulation(const scenarios::Scenario& scenario,
+                          sim::Network network = sim::Network::kNccl);
 
   /// With all figures; `commit` is stated in them.
   ///
@@ -41,6 +44,7 @@ class StepSimulation {
 
  private:
   const scenarios::Scenario& scenario_;
+  sim::Network network_;
   plan::Program program_;
   profiles::Profile profile_;
 };

@@ -195,7 +195,7 @@ Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
     }
   }
   FillClasses(tables, lowered);
-  if (flows) traffic->Bind(lowered, links ? &*links : nullptr);
+  if (flows) traffic->Bind(lowered, lowered.folded ? &*links : nullptr);
   lowered.traffic = std::move(traffic);
   return lowered;
 }

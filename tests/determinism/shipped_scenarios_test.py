@@ -3,6 +3,7 @@
 import glob
 import os
 import tempfile
+import unittest
 
 import isthmus_cli
 from isthmus_cli import SOURCE_DIR, run
@@ -35,6 +36,7 @@ class ShippedScenariosTest(isthmus_cli.CliTest):
         self.assertGreater(len(shipped()), 0)
         self.assert_same_twice(shipped())
 
+    @unittest.skipUnless(isthmus_cli.HAS_FLOW, "SimGrid is not installed")
     def test_two_runs_with_flows_give_the_same_bytes(self):
         chosen = [scenario for scenario in shipped() if "/paper/" not in scenario]
         self.assertGreater(len(chosen), 6)

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import tempfile
+import unittest
 
 import isthmus_cli
 from isthmus_cli import run
@@ -86,6 +87,7 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assert_ends(result, 1)
         self.assertIn("does not fit", result.stdout)
 
+    @unittest.skipUnless(isthmus_cli.HAS_FLOW, "SimGrid is not installed")
     def test_flows_alone_on_their_links_take_what_closed_forms_say(self):
         num_equal = 0
         for example in sorted(glob.glob("scenarios/examples/*.yaml", root_dir=isthmus_cli.SOURCE_DIR)):

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -128,6 +129,10 @@ TEST_F(FlowSolverTest, LinksMayComeLater) {
   solver_->TakeEnded(15 * kMs, ended);
   EXPECT_EQ(ended, second);
   EXPECT_EQ(solver_->NextEnd(), 20 * kMs);
+}
+
+TEST_F(FlowSolverTest, ThereIsOneAtATime) {
+  EXPECT_THROW((void)sim::LoadFlowSolver(), std::logic_error);
 }
 
 TEST_F(FlowSolverTest, AgreesWithFillingLinksOneByOne) {

@@ -7,6 +7,8 @@ import unittest
 
 SOURCE_DIR = os.environ["ISTHMUS_SOURCE_DIR"]
 BINARY = os.environ["ISTHMUS_BINARY"]
+# Whether flows that meet can be simulated: SimGrid was there when this was built.
+HAS_FLOW = os.path.exists(os.path.join(os.path.dirname(BINARY), "libisthmus_flow.so"))
 SKIPPED = 77  # ctest shows a test that ends with this code as skipped.
 
 # A decoder that two real ranks train in milliseconds a step.

@@ -40,7 +40,7 @@ void Configure() {
 
 class SimGridSolver : public FlowSolver {
  public:
-  SimGridSolver() : engine_("isthmus") {
+  SimGridSolver() : engine_((CheckAlone(), "isthmus")) {
     xbt_log_control_set("root.thres:critical");
     Configure();
     Listen();
@@ -117,6 +117,11 @@ class SimGridSolver : public FlowSolver {
     std::uint32_t number = 0;
     sg::CommPtr comm;
   };
+
+  // SimGrid has one engine a process, and would mix them up.
+  static void CheckAlone() {
+    if (listener_ != nullptr) throw std::logic_error("two flow solvers at once");
+  }
 
   static void Listen() {
     static bool is_done = false;

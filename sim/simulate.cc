@@ -45,8 +45,7 @@ EngineOptions OptionsOf(const MachineModels& models, const profiles::Profile& pr
   if (models.shares_device) {
     engine.sharing = {.cores_of_device = {models.cores},
                       .speeds = models.speeds,
-                      .device_of_class = std::vector<int>(lowered.classes.size(), 0),
-                      .busy_wait_ps = base::ToPicoseconds(models.busy_wait).value()};
+                      .device_of_class = std::vector<int>(lowered.classes.size(), 0)};
     return engine;
   }
   engine.straggler_share = StragglerShare(profile, lowered.program->num_ranks);

@@ -9,7 +9,8 @@
 namespace isthmus::traces {
 namespace {
 
-constexpr std::string_view kHeader = "table,point,held_out,value,core_s,spread,num_samples";
+constexpr std::string_view kHeader =
+    "table,point,held_out,value,core_s,busy_ranks,spread,num_samples";
 
 std::vector<std::string_view> SplitAt(std::string_view text, char mark) {
   std::vector<std::string_view> parts;
@@ -29,13 +30,13 @@ bool Parse(std::string_view text, Number& number) {
 
 bool ParseRow(std::string_view line, MeasuredRow& row) {
   const std::vector<std::string_view> cells = SplitAt(line, ',');
-  if (cells.size() != 7) return false;
+  if (cells.size() != 8) return false;
   row.table = cells[0];
   row.point = cells[1];
   row.held_out = cells[2] == "1";
   return !row.table.empty() && (row.held_out || cells[2] == "0") && Parse(cells[3], row.value) &&
-         Parse(cells[4], row.core_s) && Parse(cells[5], row.spread) &&
-         Parse(cells[6], row.num_samples);
+         Parse(cells[4], row.core_s) && Parse(cells[5], row.busy_ranks) &&
+         Parse(cells[6], row.spread) && Parse(cells[7], row.num_samples);
 }
 
 }  // namespace
@@ -43,8 +44,8 @@ bool ParseRow(std::string_view line, MeasuredRow& row) {
 std::string ToCsv(const std::vector<MeasuredRow>& rows) {
   std::string text = fmt::format("{}\n", kHeader);
   for (const MeasuredRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{}\n", row.table, row.point, row.held_out ? 1 : 0,
-                        row.value, row.core_s, row.spread, row.num_samples);
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", row.table, row.point, row.held_out ? 1 : 0,
+                        row.value, row.core_s, row.busy_ranks, row.spread, row.num_samples);
   }
   return text;
 }

@@ -15,6 +15,7 @@ struct MeasuredRow {
   bool held_out = false;  ///< not for fitting: what fits are judged by
   double value = 0;       ///< seconds, bytes or a plain number, by the table
   double core_s = 0;      ///< processor time of one rank's threads, where it differs from value
+  int busy_ranks = 0;     ///< communication: ranks that shared the cores meanwhile
   double spread = 0;      ///< median relative distance of the samples
   std::int64_t num_samples = 0;
 

@@ -163,6 +163,14 @@ FrameworkDefaults OwnBackend() {
   return defaults;
 }
 
+FrameworkRelease OwnRelease() {
+  FrameworkRelease release =
+      Plain("isthmus", "the real backend of this project, as `isthmus run` runs it", OwnBackend(),
+            kOwnReasons, AtenLayerKernels(), kMegatron2022Rules);
+  release.scales_owned_gradients = true;
+  return release;
+}
+
 }  // namespace
 
 std::string_view ToText(DefaultMark mark) {
@@ -200,8 +208,7 @@ std::span<const FrameworkRelease> FrameworkReleases() {
             kEagerReasons, EagerNormLayerKernels(), kEagerLlamaRules),
       Eager("llama-eager-fused-norm", "the same with the fused norm of its `RMS kernel` rows",
             EagerLlama(), kEagerReasons, EagerLayerKernels(), kEagerLlamaFusedNormRules),
-      Plain("isthmus", "the real backend of this project, as `isthmus run` runs it", OwnBackend(),
-            kOwnReasons, AtenLayerKernels(), kMegatron2022Rules),
+      OwnRelease(),
   };
   return releases;
 }

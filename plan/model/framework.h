@@ -55,6 +55,8 @@ struct FrameworkRelease {
   std::span<const DefaultReason> reasons;
 
   bool has_interleaving = true;  // its pipeline can have several chunks per rank
+  /// Gradients are scaled by 1/tokens where they are owned; Megatron scales the whole buffer.
+  bool scales_owned_gradients = false;
 
   const LayerKernelTable* kernels = nullptr;
   const MemoryRules* memory = &kTransformerEngineRules;  // never null

@@ -99,8 +99,9 @@ std::int64_t PaddedVocabulary(std::int64_t vocab_size, int tp, int vocabulary_mu
 /// weights two moments of their type and no copy.
 base::Bytes OptimizerStateBytes(DType precision);
 /// Optimizer work over `owned` of the `held` parameters of this rank (modelling_runs §5): zero
-/// writes the held main gradients, clip scales them, norm reads the owned ones, check too when the
-/// precision is fp16 (loss scaling), step moves 34 B per owned parameter (Adam with fp32 master).
+/// writes the held main gradients, clip scales them (or the owned ones, by framework), norm reads
+/// the owned ones, check too when the precision is fp16 (loss scaling), step moves 34 B per owned
+/// parameter (Adam with fp32 master).
 Work DescribeOptimizerWork(const ModuleSettings& settings, std::int64_t held, std::int64_t owned,
                            OptimizerAction action);
 

@@ -41,8 +41,10 @@ MemoryBound TrafficOf(const ModuleSettings& settings, std::int64_t held, std::in
       return {MemoryClass::kElementwise, base::Bytes(gradient * owned), kSweepLaunches};
     case OptimizerAction::kCheck:
       return {MemoryClass::kElementwise, base::Bytes(checks ? gradient * owned : 0), 1};
-    case OptimizerAction::kClip:
-      return {MemoryClass::kElementwise, base::Bytes(2 * gradient * held), kSweepLaunches};
+    case OptimizerAction::kClip: {
+      const std::int64_t scaled = settings.framework->scales_owned_gradients ? owned : held;
+      return {MemoryClass::kElementwise, base::Bytes(2 * gradient * scaled), kSweepLaunches};
+    }
     case OptimizerAction::kStep:
       break;
   }

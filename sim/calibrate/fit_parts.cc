@@ -31,6 +31,11 @@ double NetOf(double time, double dispatch, double launches) {
   return time - std::min(dispatch * launches, kMaxDispatchShare * time);
 }
 
+// Ranks a core while a row was measured.
+double SharingOf(const MeasuredRow& row, double cores) {
+  return std::max(1.0, row.busy_ranks / cores);
+}
+
 // By table, rows with sizes in order.
 std::map<std::string, std::vector<const MeasuredRow*>> CommunicationRows(
     const std::vector<MeasuredRow>& rows) {
@@ -127,7 +132,7 @@ void AddCommunication(const std::vector<MeasuredRow>& rows, int cores, ProfileBu
   for (const auto& entry : CommunicationRows(rows)) {
     const std::string& table = entry.first;
     const std::vector<const MeasuredRow*>& points = entry.second;
-    const double sharing = std::max(1.0, static_cast<double>(*RanksOf(table)) / cores);
+    const double sharing = SharingOf(*points.front(), cores);
     std::vector<double> times;
     std::vector<double> core_times;
     for (const MeasuredRow* row : points) {
@@ -164,7 +169,7 @@ std::vector<HeldOut> PredictHeldOut(const std::vector<MeasuredRow>& rows,
     } else if (const auto num_ranks = RanksOf(row.table)) {
       const bool is_staged = row.table.starts_with("staged.");
       const auto [time, core] = PriceCommunication(is_staged ? staged : gloo, row, *num_ranks);
-      beside.predicted_s = time - core + core * std::max(1.0, *num_ranks / cores);
+      beside.predicted_s = time - core + core * SharingOf(row, cores);
     } else {
       continue;
     }

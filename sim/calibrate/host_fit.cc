@@ -26,7 +26,6 @@ class HostFit {
     if (fastest.contains("fp32"))
       builder_.Set("device.peak_rate.fp32", PeakRate("fp32", fastest.at("fp32")));
     AddCommunication(rows_, facts_.cores, builder_);
-    AddBusyWait();
     AddSpeeds();
     AddCopies();
     AddMemory();
@@ -34,15 +33,6 @@ class HostFit {
   }
 
  private:
-  // What a message waits longer where all cores are busy: it is handed on by threads that have to
-  // wait for a core each time.
-  void AddBusyWait() {
-    const MeasuredRow& busy = RowOf(rows_, "gloo.p2p.busy", "b16384");
-    const MeasuredRow& idle = RowOf(rows_, "gloo.p2p", "b16384");
-    const double more = std::max(0.0, busy.value - idle.value - idle.core_s);
-    builder_.Set("gloo.busy_wait", Measured(more, "s", busy));
-  }
-
   void AddSpeeds() {
     const double alone = RowOf(rows_, "busy", "k1").value;
     double speed = 1;

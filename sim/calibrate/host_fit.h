@@ -26,10 +26,10 @@ struct HostFacts {
 ///
 ///     wait = max(0, time - core · max(1, n / cores))
 ///
-/// (p2p: n = 2; both made to rise with the size, base::NeverFalling),
-/// since the n members' core times shared the cores while it was measured; core is cut to what the
-/// cores can have done in the time. Speeds of k busy ranks: the processor time of one rank's work
-/// alone over that among k, at most 1, never rising with k.
+/// n being the ranks that shared the cores while it was measured (a row's busy_ranks); both are
+/// made to rise with the size, base::NeverFalling, and core is cut to what the cores can have done
+/// in the time. Speeds of k busy ranks: the processor time of one rank's work alone over that among
+/// k, at most 1, never rising with k.
 ///
 /// A point's residual is the spread of its samples. Every table gets a parameter `<table>.check`:
 /// the signed median error of the finished model on rows that were held out, with their residual.

@@ -72,7 +72,6 @@ MachineModels MakeModels(const topology::ClusterSpec& cluster, const profiles::P
     models.cores =
         cluster.cores > 0 ? cluster.cores : static_cast<int>(profile.Count("host.cores"));
     models.speeds = SpeedsOf(profile);
-    models.busy_wait = profile.Time("gloo.busy_wait");
   }
   return models;
 }

@@ -30,7 +30,6 @@ struct MachineModels {
   bool shares_device = false;
   int cores = 0;               // where ranks share: of a host, 1 of a GPU
   std::vector<double> speeds;  // SharedDevice's
-  base::Seconds busy_wait{0};  // DeviceSharing's
   base::Seconds op_issue{0};   // where ranks share: of their own thread, per op
 };
 

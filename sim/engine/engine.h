@@ -21,8 +21,6 @@ struct DeviceSharing {
   std::vector<int> cores_of_device;
   std::vector<double> speeds;        // of all devices: SharedDevice's
   std::vector<int> device_of_class;  // by class; empty: every rank has a device of its own
-  /// What communication waits longer where, when it begins, as many jobs run as there are cores.
-  std::int64_t busy_wait_ps = 0;
 };
 
 struct EngineOptions {
@@ -204,8 +202,6 @@ class Engine {
   void StartJob(std::uint32_t cls, Job job, std::int64_t work, Pace pace, std::int64_t now);
   /// The phases of what a member does in a meeting.
   const std::vector<Phase>& PhasesOf(std::uint32_t cls, std::uint32_t op);
-  /// How much longer communication of a class waits if it begins now.
-  std::int64_t BusyWait(std::uint32_t cls) const;
   void StartPhase(std::uint32_t meeting, std::int64_t now);
   void StartPhaseCollective(std::uint32_t meeting, std::int64_t now);
   void StartCoreTime(std::uint32_t meeting, std::int64_t now);

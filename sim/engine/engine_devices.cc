@@ -67,12 +67,6 @@ const std::vector<Engine::Phase>& Engine::PhasesOf(std::uint32_t cls, std::uint3
   return at->second;
 }
 
-std::int64_t Engine::BusyWait(std::uint32_t cls) const {
-  const auto device = static_cast<std::size_t>(device_of(cls));
-  const bool is_busy = devices_[device].num_active() >= options_.sharing.cores_of_device[device];
-  return is_busy ? options_.sharing.busy_wait_ps : 0;
-}
-
 void Engine::StartPhase(std::uint32_t at, std::int64_t now) {
   Meeting& meeting = meetings_[at];
   meeting.in_collective = false;
@@ -103,7 +97,6 @@ void Engine::StartPhaseCollective(std::uint32_t at, std::int64_t now) {
     if (meeting.phase < phases.size()) wait = std::max(wait, phases[meeting.phase].wait_ps);
   }
   if (wait > 0) {
-    wait += BusyWait(meeting.ops.front().first);
     heap_.Push(now + wait, {.what = What::kGroupWaited, .a = at});
   } else {
     StartCoreTime(at, now);

@@ -73,8 +73,7 @@ void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t 
   if (core == 0) {
     heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
   } else {
-    const std::int64_t wait = duration - core + BusyWait(cls);
-    heap_.Push(now + wait, {.what = What::kTransferWaited, .a = cls, .b = transfer});
+    heap_.Push(now + duration - core, {.what = What::kTransferWaited, .a = cls, .b = transfer});
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <thread>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,13 +17,12 @@ namespace {
 using plan::CollectiveKind;
 using traces::MeasuredRow;
 
-/// One call of a collective or exchange, by all members.
+/// One call of a collective, or a message between two, by all members.
 struct CommCase {
   std::string table;
+  std::optional<CollectiveKind> kind;  // none: messages
   std::int64_t bytes = 0;
   bool held_out = false;
-  int times = 1;  // messages a call stands for
-  std::function<void()> run;
 };
 
 std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int64_t bytes,
@@ -49,23 +50,16 @@ std::function<void()> MakeRun(Communicator& group, CollectiveKind kind, std::int
   }
 }
 
-/// There and back again: two messages.
-std::function<void()> MakePingPong(Communicator& pair, std::int64_t bytes) {
+/// A message there, then one back.
+std::function<void()> MakeMessage(Communicator& pair, std::int64_t bytes) {
   const at::Tensor tensor = at::ones({std::max<std::int64_t>(bytes / 4, 1)});
-  return [=, &pair] {
-    for (const bool sends : {pair.index() == 0, pair.index() == 1}) {
-      pair.Exchange({{.tensor = tensor, .peer = 1 - pair.index(), .sends = sends}}).front().Wait();
-    }
+  return [=, &pair, sends = pair.index() == 0]() mutable {
+    pair.Exchange({{.tensor = tensor, .peer = 1 - pair.index(), .sends = sends}}).front().Wait();
+    sends = !sends;
   };
 }
 
-/// Ranks a core when `num_ranks` compute at once.
-double SharingOf(int num_ranks) {
-  const double cores = std::max(1U, std::thread::hardware_concurrency());
-  return std::max(1.0, num_ranks / cores);
-}
-
-std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
+std::vector<CommCase> CasesOf(int num_ranks, bool quick) {
   constexpr std::int64_t kKiB = 1024;
   std::vector<std::int64_t> sizes = {64, 16 * kKiB, 128 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
   if (quick) sizes = {64, 16 * kKiB, 1'024 * kKiB, 8'192 * kKiB};
@@ -73,21 +67,18 @@ std::vector<CommCase> CasesOf(Communicator& group, bool quick) {
   sizes.insert(sizes.end(), {32 * kKiB, 512 * kKiB});
   std::vector<CommCase> cases;
   for (std::size_t at = 0; at < sizes.size(); ++at) {
-    const bool held_out = at >= num_fitted;
+    CommCase one{.bytes = sizes[at], .held_out = at >= num_fitted};
     for (const CollectiveKind kind :
          {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
           CollectiveKind::kAllToAll, CollectiveKind::kBroadcast}) {
-      cases.push_back({.table = fmt::format("gloo.{}.ranks_{}", plan::ToText(kind), group.size()),
-                       .bytes = sizes[at],
-                       .held_out = held_out,
-                       .run = MakeRun(group, kind, sizes[at])});
+      one.kind = kind;
+      one.table = fmt::format("gloo.{}.ranks_{}", plan::ToText(kind), num_ranks);
+      cases.push_back(one);
     }
-    if (group.size() != 2) continue;
-    cases.push_back({.table = "gloo.p2p",
-                     .bytes = sizes[at],
-                     .held_out = held_out,
-                     .times = 2,
-                     .run = MakePingPong(group, sizes[at])});
+    if (num_ranks != 2) continue;
+    one.kind.reset();
+    one.table = "gloo.p2p";
+    cases.push_back(one);
   }
   return cases;
 }
@@ -110,35 +101,49 @@ class Between {
   at::Tensor w_ = at::ones({512, 512});
 };
 
-/// Wall time and processor time a call, by sample, without the computation between; all members
-/// call it. Computation takes as long as cores are shared: of `sharing` ranks a core for
-/// collectives, one after the other for messages there and back.
+/// Wall time and processor time a call, by sample.
 struct CommSamples {
   Samples wall;
   Samples core;
 };
-CommSamples Sample(Communicator& group, const CommCase& one, double sharing, bool quick) {
-  const at::Tensor token = at::zeros({1});
+
+/// From the begins and ends of this member's calls, in turn: the mean time from the last member's
+/// begin to the last one's end. Processes of one machine share the clock.
+double MeanTime(Communicator& group, const std::vector<double>& stamps) {
+  const at::Tensor last = at::tensor(stamps, at::kDouble);
+  group.AllReduce(last, Communicator::Reduction::kMax).Wait();
+  const auto* times = last.data_ptr<double>();
+  double sum = 0;
+  for (std::size_t at = 0; at < stamps.size(); at += 2) sum += times[at + 1] - times[at];
+  return sum / (static_cast<double>(stamps.size()) / 2);
+}
+
+/// Calls with computation in front of each; all members call it.
+void AddSample(Communicator& group, const std::function<void()>& run, int calls,
+               CommSamples& samples) {
   const Between between;
-  const int calls = CallsOf(one.bytes);
-  const int num_samples = quick ? 9 : 15;
-  const double messages = calls * one.times;
-  CommSamples samples;
-  one.run();
-  for (int sample = 0; sample < num_samples; ++sample) {
-    group.AllReduce(token).Wait();
-    const double wall = WallTime();
-    const double core = ProcessTime();
-    double computed = 0;
-    for (int call = 0; call < calls; ++call) {
-      computed += between.Run();
-      one.run();
-    }
-    const double time = std::max(WallTime() - wall - computed * sharing, 1e-6);
-    samples.wall.values.push_back(time / messages);
-    samples.core.values.push_back((ProcessTime() - core - computed) / messages);
+  std::vector<double> stamps;
+  group.AllReduce(at::zeros({1})).Wait();
+  const double core = ProcessTime();
+  double computed = 0;
+  for (int call = 0; call < calls; ++call) {
+    computed += between.Run();
+    stamps.push_back(WallTime());
+    run();
+    stamps.push_back(WallTime());
   }
-  return samples;
+  samples.core.values.push_back((ProcessTime() - core - computed) / calls);
+  samples.wall.values.push_back(std::max(MeanTime(group, stamps), 1e-6));
+}
+
+/// All members call it.
+MeasuredRow RowOf(Communicator& group, const CommCase& one, const CommSamples& samples) {
+  MeasuredRow row =
+      samples.wall.ToMedianRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
+  const at::Tensor core = at::full({1}, base::Median(samples.core.values), at::kDouble);
+  group.AllReduce(core).Wait();
+  row.core_s = core.item<double>() / group.size();
+  return row;
 }
 
 }  // namespace
@@ -153,53 +158,44 @@ double MeasuringRanks::Mean(double value) const {
 
 namespace {
 
-constexpr std::int64_t kBusyBytes = 16 << 10;
-constexpr double kBusyTime = 1.5;  // s
-
-/// Messages between two ranks while all others compute without a pause, in one direction and back.
-/// The row comes on rank 0.
-std::vector<MeasuredRow> MeasureBusyMessages(const MeasuringRanks& ranks) {
-  const Between between;
-  ranks.Meet();
-  const double begin = WallTime();
-  if (ranks.rank >= 2) {
-    while (WallTime() - begin < kBusyTime) between.Run();
-    return {};
+/// All cases by turns, so that what disturbs the machine for a while is in a sample of each. The
+/// rows come on the ranks that are in a part.
+std::vector<MeasuredRow> MeasureParts(const MeasuringRanks& ranks, int size, bool quick) {
+  const auto part = std::ranges::find_if(
+      ranks.parts, [size](const auto& candidate) { return candidate->size() == size; });
+  Communicator* const group = part == ranks.parts.end() ? nullptr : part->get();
+  const std::vector<CommCase> cases = CasesOf(size, quick);
+  std::vector<std::function<void()>> runs;
+  for (const CommCase& one : cases) {
+    if (group == nullptr) break;
+    runs.push_back(one.kind ? MakeRun(*group, *one.kind, one.bytes)
+                            : MakeMessage(*group, one.bytes));
+    runs.back()();
   }
-  Communicator& pair = *ranks.parts.front();
-  const std::function<void()> run = MakePingPong(pair, kBusyBytes);
-  Samples samples;
-  for (int call = 0; call < 60; ++call) {
-    const double start = WallTime();
-    const double computed = between.Run();
-    run();
-    // The pair's kernels come one after the other, each beside those of all others.
-    const double alone = 2 * computed * SharingOf(ranks.num_ranks - 1);
-    samples.values.push_back(std::max(WallTime() - start - alone, 1e-6) / 2);
+  std::vector<CommSamples> samples(cases.size());
+  const int num_samples = quick ? 9 : 15;
+  for (int sample = 0; sample < num_samples; ++sample) {
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+      ranks.Meet();
+      if (group != nullptr) AddSample(*group, runs[at], CallsOf(cases[at].bytes), samples[at]);
+    }
   }
-  return {samples.ToMedianRow("gloo.p2p.busy", fmt::format("b{}", kBusyBytes))};
+  std::vector<MeasuredRow> rows;
+  for (std::size_t at = 0; at < cases.size() && group != nullptr; ++at) {
+    rows.push_back(RowOf(*group, cases[at], samples[at]));
+    rows.back().busy_ranks = ranks.num_ranks / size * size;
+  }
+  return rows;
 }
 
 }  // namespace
 
 std::vector<MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool quick) {
-  std::vector<MeasuredRow> rows = MeasureBusyMessages(ranks);
+  std::vector<MeasuredRow> rows;
   for (int size = 2; size <= ranks.num_ranks; size *= 2) {
-    const auto part = std::ranges::find_if(
-        ranks.parts, [size](const auto& candidate) { return candidate->size() == size; });
-    if (part != ranks.parts.end()) {
-      Communicator& group = **part;
-      for (const CommCase& one : CasesOf(group, quick)) {
-        const CommSamples samples = Sample(group, one, SharingOf(size), quick);
-        MeasuredRow row =
-            samples.wall.ToMedianRow(one.table, fmt::format("b{}", one.bytes), one.held_out);
-        const at::Tensor core = at::full({1}, base::Median(samples.core.values), at::kDouble);
-        group.AllReduce(core).Wait();
-        row.core_s = core.item<double>() / size;
-        rows.push_back(std::move(row));
-      }
-    }
-    ranks.Meet();
+    std::vector<MeasuredRow> more = MeasureParts(ranks, size, quick);
+    rows.insert(rows.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
   }
   return rows;
 }

@@ -10,7 +10,8 @@
 
 namespace isthmus::backend {
 
-/// The ranks that measure together: all of them, and the first 2, 4, 8.
+/// The ranks that measure together: all of them, and in parts of 2, 4, 8 neighbours, whose numbers
+/// are multiples of that. Ranks that fill no part are in none of that size.
 struct MeasuringRanks {
   int rank = 0;
   int num_ranks = 1;
@@ -29,9 +30,10 @@ std::vector<traces::MeasuredRow> MeasureStaged(
     const MeasuringRanks& ranks, const std::vector<std::unique_ptr<Communicator>>& parts,
     Device& device);
 
-/// Every collective, by size, among the ranks of each part, and messages between two. All ranks
-/// call it. The rows come on rank 0: value is wall time a call, core_s the mean processor time of a
-/// member.
+/// Every collective and messages between two, by size, in all parts of one size at once, as the
+/// groups of a program run beside each other. In front of each call, members compute for some
+/// tenths of a millisecond. All ranks call it. The rows come on rank 0: value is the time from the
+/// last member's begin to the last one's end, core_s the mean processor time of a member.
 std::vector<traces::MeasuredRow> MeasureCommunication(const MeasuringRanks& ranks, bool quick);
 
 }  // namespace isthmus::backend

@@ -29,14 +29,16 @@ constexpr double kBudget = 40e-3;
 constexpr double kQuickBudget = 12e-3;
 constexpr double kBusyBudget = 0.25;
 
+// The group of `size` neighbours that the rank is in.
 std::unique_ptr<Communicator> MakeGroup(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                         int size, BackendFactory& factory) {
+  const int first = rank / size * size;
   std::vector<base::Rank> members;
-  for (int member = 0; member < size; ++member) members.emplace_back(member);
-  const std::string name = fmt::format("the first {}", size);
+  for (int member = 0; member < size; ++member) members.emplace_back(first + member);
+  const std::string name = fmt::format("ranks {} to {}", first, first + size - 1);
   const auto own = c10::make_intrusive<c10d::PrefixStore>(name, store);
   return std::make_unique<Communicator>(name, std::move(members), base::Rank(rank),
-                                        factory.Make(own, rank, size));
+                                        factory.Make(own, rank - first, size));
 }
 
 MeasuringRanks MakeRanks(const MeasureOptions& options,
@@ -47,7 +49,8 @@ MeasuringRanks MakeRanks(const MeasureOptions& options,
   const auto all = c10::make_intrusive<c10d::PrefixStore>("all", store);
   ranks.all = MakeGroup(all, ranks.rank, ranks.num_ranks, factory);
   for (int size = 2; size <= ranks.num_ranks; size *= 2) {
-    if (ranks.rank < size) ranks.parts.push_back(MakeGroup(store, ranks.rank, size, factory));
+    const bool is_in_one = ranks.rank < ranks.num_ranks / size * size;
+    if (is_in_one) ranks.parts.push_back(MakeGroup(store, ranks.rank, size, factory));
   }
   return ranks;
 }

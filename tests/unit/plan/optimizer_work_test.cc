@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "plan/model/framework.h"
 #include "plan/model/layers.h"
 
 namespace isthmus::plan {
@@ -24,6 +25,12 @@ TEST(OptimizerWorkTest, StepReadsWhatIsOwnedZeroAndScaleWhatIsHeld) {
   EXPECT_EQ(TrafficOf(settings, OptimizerAction::kNorm).bytes.value(), 4 * 250);
   settings.gradient_dtype = DType::kBf16;
   EXPECT_EQ(TrafficOf(settings, OptimizerAction::kZero).bytes.value(), 2 * 1000);
+}
+
+TEST(OptimizerWorkTest, TheOwnBackendScalesWhatIsOwned) {
+  ModuleSettings settings;
+  settings.framework = FindRelease("isthmus");
+  EXPECT_EQ(TrafficOf(settings, OptimizerAction::kClip).bytes.value(), 2 * 4 * 250);
 }
 
 TEST(OptimizerWorkTest, OnlyFp16LooksForOverflows) {

@@ -358,25 +358,6 @@ TEST(Engine, MessagesOfASharedHostTakeTheirCoreTimeAtBothEnds) {
   EXPECT_EQ(run.result.times[1].transfer_end_ps, (std::vector<std::int64_t>{70}));
 }
 
-TEST(Engine, CommunicationWaitsLongerWhereAllCoresAreBusy) {
-  plan::Program program = EmptyProgram({.tp = 2});
-  RoleSketch sketch(program);
-  sketch.Compute(100);
-  sketch.AllReduce(50, plan::kTp);
-  sketch.Give({0, 1});
-  const auto end_of_reduce = [&](int cores) {
-    const DeviceSharing sharing{
-        .cores_of_device = {cores}, .device_of_class = {0, 0}, .busy_wait_ps = 7};
-    return RunGiven(program, {.sharing = sharing}, false, NetworkOnCores(20))
-        .result.times[0]
-        .end_ps[1];
-  };
-  // Two kernels run: of four cores two are free, of two none. 30 and 20 of a core each; on two
-  // cores four jobs at half speed.
-  EXPECT_EQ(end_of_reduce(4), 50);
-  EXPECT_EQ(end_of_reduce(2), 30 + 7 + 2 * 20);
-}
-
 TEST(Engine, MatchedComputeOnASharedHostGoesFromOneInnerCollectiveToTheNext) {
   plan::Program program = EmptyProgram({.tp = 2});
   for (int rank = 0; rank < 2; ++rank) {

@@ -43,15 +43,16 @@ std::vector<MeasuredRow> Rows(int cores) {
     rows.push_back(Row("memory.norm", fmt::format("b{}", bytes), kDispatch + bytes / 4e9));
   const auto reduce = [&](int ranks, int bytes) {
     const double core = 30e-6 + bytes * 1e-9;
-    return Row(fmt::format("gloo.all_reduce.ranks_{}", ranks), fmt::format("b{}", bytes),
-               50e-6 + core * std::max(1.0, static_cast<double>(ranks) / cores), core);
+    MeasuredRow row = Row(fmt::format("gloo.all_reduce.ranks_{}", ranks), fmt::format("b{}", bytes),
+                          50e-6 + core * std::max(1.0, 4.0 / cores), core);
+    row.busy_ranks = 4;  // the others of four are in groups of their own
+    return row;
   };
   for (const int ranks : {2, 4}) {
     for (const int bytes : {1'000, 101'000}) rows.push_back(reduce(ranks, bytes));
     rows.push_back(reduce(ranks, 51'000));
     rows.back().held_out = true;
   }
-  rows.push_back(Row("gloo.p2p.busy", "b16384", 580e-6));
   for (const int bytes : {8, 16'384, 65'536})
     rows.push_back(Row("gloo.p2p", fmt::format("b{}", bytes), 60e-6, 20e-6));
   return rows;
@@ -72,11 +73,14 @@ TEST(HostFit, FindsTheMachineThatMadeTheRows) {
 }
 
 TEST(HostFit, TakesCoreTimesApartThatSharedTheCores) {
-  // Four ranks on two cores: 50 + 2 · 31 us measured; the wait is 50 on any number of cores.
+  // Four ranks on two cores, in one group or two: 50 + 2 · 31 us measured; the wait is 50 on any
+  // number of cores.
   for (const int cores : {1, 2, 8}) {
     const profiles::Profile profile = Fit(Rows(cores), cores);
-    EXPECT_NEAR(profile.Time("gloo.all_reduce.ranks_4.wait.b1000").value(), 50e-6, 1e-12);
-    EXPECT_NEAR(profile.Time("gloo.all_reduce.ranks_4.core.b1000").value(), 31e-6, 1e-12);
+    for (const char* group : {"gloo.all_reduce.ranks_2", "gloo.all_reduce.ranks_4"}) {
+      EXPECT_NEAR(profile.Time(fmt::format("{}.wait.b1000", group)).value(), 50e-6, 1e-12);
+      EXPECT_NEAR(profile.Time(fmt::format("{}.core.b1000", group)).value(), 31e-6, 1e-12);
+    }
   }
 }
 
@@ -84,14 +88,10 @@ TEST(HostFit, CutsCoreTimeToWhatTheCoresCanHaveDone) {
   std::vector<MeasuredRow> rows = Rows(2);
   // 100 us on two cores are 50 us a rank of four.
   rows.push_back(Row("gloo.broadcast.ranks_4", "b8", 100e-6, 80e-6));
+  rows.back().busy_ranks = 4;
   const profiles::Profile profile = Fit(rows);
   EXPECT_NEAR(profile.Time("gloo.broadcast.ranks_4.core.b8").value(), 50e-6, 1e-12);
   EXPECT_EQ(profile.Time("gloo.broadcast.ranks_4.wait.b8").value(), 0);
-}
-
-TEST(HostFit, TakesWhatAMessageWaitsLongerBesideBusyCores) {
-  // 580 us, of them 60 without others and 20 more for its core time beside them.
-  EXPECT_NEAR(Fit(Rows(2)).Time("gloo.busy_wait").value(), 500e-6, 1e-12);
 }
 
 TEST(HostFit, SpeedsNeverRiseWithMoreBusyRanks) {

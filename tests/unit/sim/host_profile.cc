@@ -37,7 +37,6 @@ profiles::Profile HostProfile() {
     set_lines(fmt::format("gloo.{}.ranks_4", kind), 2);
   }
   set_lines("gloo.p2p", 1);
-  set("gloo.busy_wait", 1e-3, "s");
   set("copy.latency", 1e-6, "s");
   set("copy.to_host.bandwidth", 5e9, "B/s");
   set("copy.to_device.bandwidth", 5e9, "B/s");

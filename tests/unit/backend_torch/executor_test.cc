@@ -2,7 +2,9 @@
 
 #include "backend/torch/execute/executor.h"
 
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -132,8 +134,13 @@ TEST(ExecutorTest, RecomputedLayersTrainAlike) {
 TEST(ExecutorTest, SaysInWhichOpAPartnerIsMissing) {
   const plan::Program program = plan::Build(TinyJob({.pp = 2}));
   std::string message;
+  std::promise<void> is_over;
   const auto body = [&](base::Rank rank, Communicators& communicators) {
-    if (rank == base::Rank{1}) return;
+    // There, so that its connection stays open, but silent.
+    if (rank == base::Rank{1}) {
+      is_over.get_future().wait_for(std::chrono::seconds(10));
+      return;
+    }
     FirstStepAgain data(program);
     const std::unique_ptr<Device> device = MakeCpuDevice(std::chrono::seconds(60));
     Executor executor(program, rank, communicators, data, *device, {.training = Training()});
@@ -142,6 +149,7 @@ TEST(ExecutorTest, SaysInWhichOpAPartnerIsMissing) {
     } catch (const base::IoError& error) {
       message = error.what();
     }
+    is_over.set_value();
   };
   tests::RunOnRanks(program, body, std::chrono::milliseconds(500));
   EXPECT_THAT(message, ::testing::HasSubstr("receive of 4096 bytes on world"));

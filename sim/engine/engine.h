@@ -202,10 +202,10 @@ class Engine {
   void StartJob(std::uint32_t cls, Job job, std::int64_t work, Pace pace, std::int64_t now);
   /// The phases of what a member does in a meeting.
   const std::vector<Phase>& PhasesOf(std::uint32_t cls, std::uint32_t op);
-  void StartPhase(std::uint32_t meeting, std::int64_t now);
-  void StartPhaseCollective(std::uint32_t meeting, std::int64_t now);
-  void StartCoreTime(std::uint32_t meeting, std::int64_t now);
-  void OnMemberOver(std::uint32_t meeting, std::int64_t now);
+  void StartPhase(std::uint32_t at, std::int64_t now);
+  void StartPhaseCollective(std::uint32_t at, std::int64_t now);
+  void StartCoreTime(std::uint32_t at, std::int64_t now);
+  void OnMemberOver(std::uint32_t at, std::int64_t now);
   void OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now);
   void ArmDevice(std::uint32_t device);
   void Record(const traces::Event& event);

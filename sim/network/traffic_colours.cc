@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <unordered_map>
+#include <set>
 
 #include "base/hash.h"
 
@@ -61,46 +60,54 @@ std::size_t TrafficColours::Refine(const std::vector<std::uint64_t>& owners) {
   return CountDistinct(link_colours_) + CountDistinct(flow_colours_);
 }
 
+std::uint64_t TrafficColours::ColourOf(std::uint32_t shape, std::size_t part) const {
+  return flow_colours_[first_flow_[shape] + part];
+}
+
+TrafficColours::Crossings TrafficColours::CountCrossings(
+    const std::unordered_map<std::uint64_t, std::uint32_t>& link_of_colour) const {
+  Crossings crossings;
+  for (std::uint32_t shape = 0; shape < traffic_.shapes.size(); ++shape) {
+    const std::vector<TrafficPart>& parts = traffic_.shapes[shape].parts;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      for (const std::uint32_t link : traffic_.paths[parts[part].path].contended) {
+        const std::uint64_t colour = link_colours_[link];
+        if (link_of_colour.at(colour) == link) ++crossings[{ColourOf(shape, part), colour}];
+      }
+    }
+  }
+  return crossings;
+}
+
 Traffic TrafficColours::Fold(const std::vector<std::uint32_t>& shapes) const {
   Traffic folded;
   folded.shapes.resize(traffic_.shapes.size());
   // The first link of a colour stands for all.
   std::unordered_map<std::uint64_t, std::uint32_t> link_of_colour;
-  std::unordered_map<std::uint32_t, std::uint32_t> number_of_link;
+  std::unordered_map<std::uint64_t, std::uint32_t> number_of_colour;
   for (std::uint32_t link = 0; link < link_colours_.size(); ++link) {
     if (!traffic_.links[link].may_be_short) continue;
     if (!link_of_colour.try_emplace(link_colours_[link], link).second) continue;
-    number_of_link.emplace(link, static_cast<std::uint32_t>(folded.links.size()));
+    number_of_colour.emplace(link_colours_[link], static_cast<std::uint32_t>(folded.links.size()));
     folded.links.push_back(traffic_.links[link]);
   }
-  // How many flows of a colour cross each of those.
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> crossings;
-  for (std::size_t shape = 0; shape < traffic_.shapes.size(); ++shape) {
-    const std::vector<TrafficPart>& parts = traffic_.shapes[shape].parts;
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      for (const std::uint32_t link : traffic_.paths[parts[part].path].contended) {
-        if (link_of_colour.at(link_colours_[link]) == link)
-          ++crossings[{flow_colours_[first_flow_[shape] + part], number_of_link.at(link)}];
-      }
-    }
-  }
+  const Crossings crossings = CountCrossings(link_of_colour);
   for (const std::uint32_t shape : shapes) {
     if (!folded.shapes[shape].parts.empty()) continue;
     folded.shapes[shape].seconds_per_byte = traffic_.shapes[shape].seconds_per_byte;
-    std::vector<std::uint64_t> known;
+    std::set<std::uint64_t> known;
     for (std::size_t part = 0; part < traffic_.shapes[shape].parts.size(); ++part) {
-      const std::uint64_t colour = flow_colours_[first_flow_[shape] + part];
-      if (std::find(known.begin(), known.end(), colour) != known.end()) continue;
-      known.push_back(colour);
+      const std::uint64_t flow = ColourOf(shape, part);
+      if (!known.insert(flow).second) continue;
       TrafficPart one = traffic_.shapes[shape].parts[part];
       const TrafficPath& path = traffic_.paths[one.path];
       TrafficPath few{.bytes_per_second = path.bytes_per_second};
-      std::vector<std::uint32_t> crossed;
+      std::set<std::uint64_t> crossed;
       for (const std::uint32_t link : path.contended) {
-        const std::uint32_t number = number_of_link.at(link_of_colour.at(link_colours_[link]));
-        if (std::find(crossed.begin(), crossed.end(), number) != crossed.end()) continue;
-        crossed.push_back(number);
-        few.contended.insert(few.contended.end(), crossings.at({colour, number}), number);
+        const std::uint64_t colour = link_colours_[link];
+        if (!crossed.insert(colour).second) continue;
+        few.contended.insert(few.contended.end(), crossings.at({flow, colour}),
+                             number_of_colour.at(colour));
       }
       few.links = few.contended;
       one.path = static_cast<std::uint32_t>(folded.paths.size());

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/network/traffic_map.h"
@@ -30,6 +33,12 @@ class TrafficColours {
   Traffic Fold(const std::vector<std::uint32_t>& shapes) const;
 
  private:
+  /// By colours of a flow and a link: how many flows of the one cross each link of the other.
+  using Crossings = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t>;
+  std::uint64_t ColourOf(std::uint32_t shape, std::size_t part) const;
+  Crossings CountCrossings(
+      const std::unordered_map<std::uint64_t, std::uint32_t>& link_of_colour) const;
+
   const Traffic& traffic_;
   std::vector<std::uint64_t> link_colours_;
   std::vector<std::uint64_t> flow_colours_;  // shape by shape

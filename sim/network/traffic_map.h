@@ -85,6 +85,8 @@ class TrafficMap {
   Placed Place(const std::vector<base::DeviceId>& gpus) const;
   void AddRings(Shape& shape, plan::CollectiveKind kind, const Placed& placed);
   void AddVolumes(Shape& shape, const Placed& placed);
+  /// What a rank sends towards another and takes from there, as far as the highest switch.
+  void AddVolume(Shape& shape, base::DeviceId gpu, base::DeviceId far, double share);
   base::DeviceId CounterpartOf(base::DeviceId gpu, base::DeviceId other) const;
 
   const topology::Cluster& cluster_;

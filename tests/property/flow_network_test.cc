@@ -4,6 +4,7 @@
 #include "sim/network/flow_network.h"
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "scenarios/scenario.h"
 #include "tests/support/max_min_solver.h"
 #include "tests/support/random_job.h"
 #include "tests/support/simulated_job.h"
@@ -336,6 +338,28 @@ TEST(FlowNetwork, JobsTakeWhatClosedFormsSayWhereNothingIsShared) {
   }
   EXPECT_GE(num_compared, 80);
   EXPECT_GE(num_unshared, 20);
+}
+
+TEST(FlowNetwork, ShippedScenariosTakeWhatClosedFormsSayWhereNothingIsShared) {
+  const tests::SimulatedJobs jobs;
+  int num_compared = 0;
+  const std::filesystem::path root = std::filesystem::path(ISTHMUS_SOURCE_DIR) / "scenarios";
+  for (const char* folder : {"examples", "paper/A2", "paper/A3", "paper/A4"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(root / folder)) {
+      SCOPED_TRACE(entry.path().string());
+      const scenarios::Scenario scenario = scenarios::LoadScenario(entry.path(), {});
+      const plan::Program program = plan::Build(scenario.job);
+      const topology::Cluster cluster(scenario.cluster);
+      const tests::SimulatedJob closed = jobs.Simulate(program, cluster, true, false);
+      if (!SendsOneAtATime(closed.lowered)) continue;
+      ++num_compared;
+      const tests::SimulatedJob idle =
+          jobs.SimulateFlows(program, cluster, true, [] { return std::make_unique<IdleSolver>(); });
+      ASSERT_FALSE(idle.result.deadlock);
+      EXPECT_EQ(idle.result.step_end_ps, closed.result.step_end_ps);
+    }
+  }
+  EXPECT_GE(num_compared, 40);
 }
 
 TEST(FlowNetwork, JobsAreTheSameTwice) {

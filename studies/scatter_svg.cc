@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/xml.h"
 #include "studies/error_statistics.h"
 
 namespace isthmus::studies {
@@ -36,26 +37,6 @@ struct Series {
   std::string name;
   std::vector<Point> points;
 };
-
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char character : text) {
-    switch (character) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += character;
-    }
-  }
-  return escaped;
-}
 
 std::vector<Series> SeriesOf(const Validation& validation) {
   const bool has_sets =
@@ -127,7 +108,7 @@ std::string Line(double x1, double y1, double x2, double y2, std::string_view st
 std::string Text(double x, double y, std::string_view anchor, std::string_view text,
                  std::string_view more = {}) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
-                     anchor, more, Escaped(text));
+                     anchor, more, base::EscapedXml(text));
 }
 
 std::string AxesOf(const LogAxis& axis) {
@@ -198,7 +179,7 @@ std::string RenderScatterSvg(const Validation& validation) {
   svg += AxesOf(axis);
   for (std::size_t index = 0; index < all.size(); ++index) {
     for (const Point& point : all[index].points) {
-      const std::string title = Escaped(fmt::format(
+      const std::string title = base::EscapedXml(fmt::format(
           "{} {}: {:.3f} s measured, {:.3f} s predicted, {:+.1f} %", point.row->run.row_id,
           point.row->run.model, point.measured, point.predicted, *point.row->error * 100));
       svg += Dot(axis.x(point.measured), axis.y(point.predicted), index, title);

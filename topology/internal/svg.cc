@@ -2,28 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/xml.h"
+
 namespace isthmus::topology::internal {
 namespace {
-
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char character : text) {
-    switch (character) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += character;
-    }
-  }
-  return escaped;
-}
 
 std::string StrokeOf(const Svg::Stroke& stroke) {
   return fmt::format("stroke=\"{}\" stroke-width=\"{:g}\"{}", stroke.colour, stroke.width,
@@ -32,7 +14,7 @@ std::string StrokeOf(const Svg::Stroke& stroke) {
 
 std::string EndOf(std::string_view element, std::string_view title) {
   return title.empty() ? std::string("/>\n")
-                       : fmt::format("><title>{}</title></{}>\n", Escaped(title), element);
+                       : fmt::format("><title>{}</title></{}>\n", base::EscapedXml(title), element);
 }
 
 std::string Rectangle(double x, double y, double width, double height, std::string_view fill,
@@ -67,7 +49,7 @@ void Svg::Text(double x, double y, Anchor anchor, std::string_view text, double 
   texts_ += fmt::format(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{:g}\" "
       "fill=\"{}\">{}</text>\n",
-      x, y, kAnchors[static_cast<int>(anchor)], size, colour, Escaped(text));
+      x, y, kAnchors[static_cast<int>(anchor)], size, colour, base::EscapedXml(text));
 }
 
 std::string Svg::Finish(double width, double height) const {

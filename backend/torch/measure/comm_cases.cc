@@ -206,6 +206,8 @@ std::vector<MeasuredRow> MeasureStaged(const MeasuringRanks& ranks,
   constexpr int kSamples = 9;
   std::vector<MeasuredRow> rows;
   for (const std::unique_ptr<Communicator>& group : parts) {
+    // The first of a size alone: the model has no ranks that share the way to the GPU.
+    if (group->members().front() != base::Rank(0)) continue;
     for (const CollectiveKind kind :
          {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
       for (const std::int64_t bytes : {std::int64_t{64} << 10, std::int64_t{4} << 20}) {

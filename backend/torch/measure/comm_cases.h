@@ -24,8 +24,9 @@ struct MeasuringRanks {
   double Mean(double value) const;
 };
 
-/// The common collectives between tensors of `device` over `parts`, whose communicators are the
-/// device's: rows `staged.<kind>.ranks_<n>`, held out. All ranks call it; rows come on rank 0.
+/// The common collectives between tensors of `device` over those of `parts` that begin with rank 0,
+/// whose communicators are the device's: rows `staged.<kind>.ranks_<n>`, held out. All ranks call
+/// it; rows come on rank 0.
 std::vector<traces::MeasuredRow> MeasureStaged(
     const MeasuringRanks& ranks, const std::vector<std::unique_ptr<Communicator>>& parts,
     Device& device);

@@ -94,6 +94,7 @@ struct ValidateOptions {
   std::string filter;
   std::optional<std::string> sets;
   std::optional<std::string> folder;
+  std::string network = "nccl";
   std::optional<std::string> explain;  // the id of one row
   Output output;
 };

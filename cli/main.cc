@@ -192,6 +192,8 @@ void AddValidate(CLI::App& app, Verbs& verbs) {
   verb.add_option("--out", options.folder,
                   "Also write tables (Markdown, CSV) and scenarios into a folder")
       ->type_name("DIR");
+  verb.add_option("--network", options.network, "Network model: nccl or flow")
+      ->capture_default_str();
   verb.add_option("--explain", options.explain, "Take one row apart: where its step goes")
       ->type_name("ROW_ID");
   AddOutput(verb, options.output);

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/network_choice.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "scenarios/scenario.h"
@@ -21,14 +22,10 @@ namespace {
 
 sim::SimOptions EngineOptions(const SimulateOptions& options) {
   sim::SimOptions engine;
-  if (options.network != "nccl" && options.network != "flow") {
-    throw base::Error(
-        fmt::format("--network {}: no such model; allowed: nccl, flow", options.network));
-  }
   if (options.fold != "auto" && options.fold != "off") {
     throw base::Error(fmt::format("--fold {}: not a choice; allowed: auto, off", options.fold));
   }
-  engine.network = options.network == "flow" ? sim::Network::kFlow : sim::Network::kNccl;
+  engine.network = ParseNetwork(options.network);
   engine.folding = options.fold == "auto" ? sim::Folding::kAuto : sim::Folding::kOff;
   engine.expansion = options.expanded ? sim::Expansion::kExpanded : sim::Expansion::kFused;
   engine.record_memory_counters = !options.traces.empty();

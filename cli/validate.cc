@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/network_choice.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "studies/explain.h"
@@ -25,12 +26,16 @@ int Validate(const ValidateOptions& options) {
   }
   CheckOutput(options.files, options.output);
   Progress progress("reading runs");
+  const sim::Network network = ParseNetwork(options.network);
+  const int num_threads =
+      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
   const studies::ValidateOptions wanted{
       .files = {options.files.begin(), options.files.end()},
       .filter = options.filter,
       .sets = options.sets,
+      .network = network,
       .commit = std::string(BuildCommit()),
-      .num_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U)),
+      .num_threads = network == sim::Network::kFlow ? 1 : num_threads,
       .on_progress = [&](std::size_t done, std::size_t total) {
         progress.Begin(fmt::format("{} of {} rows", done, total));
       }};

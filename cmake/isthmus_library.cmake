@@ -111,6 +111,7 @@ function(isthmus_benchmarks folder)
     add_executable(bench_${stem} "${source}")
     target_link_libraries(bench_${stem} PRIVATE isthmus_cli isthmus_warnings benchmark::benchmark
                           benchmark::benchmark_main)
+    isthmus_loads_flow_library(bench_${stem})
     target_compile_definitions(bench_${stem} PRIVATE
                                ISTHMUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   endforeach()

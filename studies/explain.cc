@@ -111,7 +111,7 @@ Explanation ExplainRow(const ValidateOptions& options, const std::string& row_id
   }
   const scenarios::Scenario scenario =
       scenarios::ParseScenario(*explanation.row.run.spec, options.search);
-  const StepSimulation simulation(scenario);
+  const StepSimulation simulation(scenario, options.network);
   explanation.prediction = simulation.Predict(options.commit);
   reports::Figures& figures = explanation.prediction.figures;
   if (HasPowerBalance(scenario.profile)) {

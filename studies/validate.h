@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/shipped.h"
+#include "sim/simulate.h"
 #include "studies/band.h"
 #include "studies/error_statistics.h"
 #include "studies/run_case.h"
@@ -23,8 +24,9 @@ struct ValidateOptions {
   std::string filter;    ///< "column=value,…": rows that agree with all of them; "" takes all
   std::optional<std::filesystem::path> sets;  ///< CSV with columns set, row_id
   scenarios::SearchPaths search = scenarios::DefaultSearchPaths();
+  sim::Network network = sim::Network::kNccl;
   std::string commit;
-  int num_threads = 1;
+  int num_threads = 1;            ///< with flows 1: they take turns in a process
   bool with_alternatives = true;  ///< strict variant, bracket and band too, at some ten simulations
   /// Called after each row with the rows done and their total, from one thread at a time.
   std::function<void(std::size_t, std::size_t)> on_progress;

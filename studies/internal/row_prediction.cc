@@ -58,7 +58,7 @@ class RowPrediction {
     const scenarios::Scenario scenario = scenarios::ParseScenario(*run.spec, options_.search);
     result_.assumptions = scenario.assumptions;
     result_.scenario_yaml = scenarios::WriteScenario(*run.spec);
-    const StepSimulation simulation(scenario);
+    const StepSimulation simulation(scenario, options_.network);
     const Prediction prediction = simulation.Predict(options_.commit);
     TakeFigures(prediction);
     if (options_.with_alternatives) RunStrictMemory(simulation);
@@ -96,7 +96,7 @@ class RowPrediction {
       try {
         const scenarios::Scenario scenario =
             scenarios::ParseScenario(alternative.spec, options_.search);
-        const Prediction prediction = StepSimulation(scenario).Predict({});
+        const Prediction prediction = StepSimulation(scenario, options_.network).Predict({});
         const bool is_end = alternative.use == AlternativeUse::kMidpoint;
         const bool fits = WorstVerdict(prediction.figures) != "does_not_fit";
         if (is_end && scored_fits && !fits) {
@@ -144,7 +144,7 @@ class RowPrediction {
     }
     const scenarios::Scenario strict =
         scenarios::ParseScenario(*result_.run.strict_spec, options_.search);
-    TakeStrict(StepSimulation(strict));
+    TakeStrict(StepSimulation(strict, options_.network));
   }
 
   // Figure and verdict without what was chosen after seeing runs: memory needs no simulation.

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tempfile
+import unittest
 
 import isthmus_cli
 from isthmus_cli import SOURCE_DIR, run
@@ -119,6 +120,21 @@ class ValidateTest(isthmus_cli.CliTest):
         self.assertFalse((self.folder / "no").exists())
         self.assert_user_error(run("validate", TRAINING, "--explain", "T9999"), "T9999", "no given")
         self.assert_user_error(run("validate", TRAINING, "--explain", "T0454"), "FSDP")
+
+    @unittest.skipUnless(isthmus_cli.HAS_FLOW, "SimGrid is not installed")
+    def test_rows_can_be_predicted_with_shared_links(self):
+        def times(network):
+            rows = self.json_of(TRAINING, "--network", network)["rows"]
+            return {row["row_id"]: row["predicted_step_time_s"] for row in rows
+                    if row["status"] == "predicted"}
+        closed, flow = times("nccl"), times("flow")
+        self.assertEqual(closed.keys(), flow.keys())
+        # What meets makes a step longer, on these full fabrics by little.
+        ratios = [flow[row] / closed[row] for row in closed]
+        self.assertGreaterEqual(min(ratios), 1)
+        self.assertGreater(max(ratios), 1)
+        self.assertLess(max(ratios), 1.01)
+        self.assert_user_error(run("validate", TRAINING, "--network", "pigeon"), "pigeon", "flow")
 
     def test_bad_files_are_user_errors_that_name_the_place(self):
         whole = TRAINING.read_text()

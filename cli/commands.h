@@ -26,6 +26,7 @@ struct SimulateOptions {
   bool expanded = false;
   bool timing = false;
   bool band = false;
+  std::string links;  // how many of the hottest links; empty: no report of links
   std::vector<std::string> traces;
   Output output;
 };
@@ -63,6 +64,7 @@ int ScenarioCheck(const ScenarioOptions& options);
 struct ReportOptions {
   std::string trace;
   std::vector<std::string> export_to;
+  bool links = false;  // to say where they are told
   Output output;
 };
 int Report(const ReportOptions& options);

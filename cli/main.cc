@@ -64,6 +64,9 @@ void AddSimulate(CLI::App& app, Verbs& verbs) {
                 "Also report wall time and peak memory of this program");
   verb.add_flag("--band", options.band,
                 "Also estimate the 80 % band of the step time, by simulating variations");
+  verb.add_flag("--links{10}", options.links,
+                "Also report links (with --network flow): traffic, use over time, who slows whom; "
+                "--links=N names the N hottest");
   verb.add_flag("-v,--verbose", options.output.verbose,
                 "All assumptions, times by role, longest path segments");
   AddOutput(verb, options.output);
@@ -144,6 +147,8 @@ void AddReport(CLI::App& app, Verbs& verbs) {
   verb.add_option("--export", options.export_to,
                   "Also write the trace as .pftrace, .json, .jsonl or .csv")
       ->type_name("FILE");
+  verb.add_flag("--links", options.links)
+      ->group("");  // asked for, never there: Report() says where
   verb.add_flag("-v,--verbose", options.output.verbose,
                 "All assumptions, times by role, longest path segments");
   AddOutput(verb, options.output);

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "traces/trace_file.h"
@@ -5,6 +6,11 @@
 namespace isthmus::cli {
 
 int Report(const ReportOptions& options) {
+  if (options.links) {
+    throw base::Error(
+        "--links: a trace doesn't say what crossed which link\n  hint: isthmus simulate SCENARIO "
+        "--network flow --links");
+  }
   std::vector<std::string> outputs = options.export_to;
   if (options.output.file) outputs.push_back(*options.output.file);
   CheckFiles({options.trace}, outputs);

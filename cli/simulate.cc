@@ -2,7 +2,10 @@
 
 #include <sys/resource.h>
 
+#include <charconv>
 #include <chrono>
+#include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -16,9 +19,29 @@
 #include "scenarios/scenario.h"
 #include "studies/band.h"
 #include "studies/duty_relief.h"
+#include "studies/link_figures.h"
 
 namespace isthmus::cli {
 namespace {
+
+/// How many links to name; absent if there is nothing to say about links.
+std::optional<std::size_t> NumLinks(const SimulateOptions& options) {
+  if (options.links.empty()) return std::nullopt;
+  std::size_t number = 0;
+  const char* end = options.links.data() + options.links.size();
+  const auto [stop, failed] = std::from_chars(options.links.data(), end, number);
+  if (failed != std::errc{} || stop != end) {
+    throw base::Error(
+        fmt::format("--links={}: not a number of links; e.g. --links=20", options.links));
+  }
+  if (options.network != "flow") {
+    throw base::Error(
+        fmt::format("--links: only flows cross links, and the network is {}\n  hint: add "
+                    "--network flow",
+                    options.network));
+  }
+  return number;
+}
 
 sim::SimOptions EngineOptions(const SimulateOptions& options) {
   sim::SimOptions engine;
@@ -29,6 +52,7 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
   engine.folding = options.fold == "auto" ? sim::Folding::kAuto : sim::Folding::kOff;
   engine.expansion = options.expanded ? sim::Expansion::kExpanded : sim::Expansion::kFused;
   engine.record_memory_counters = !options.traces.empty();
+  engine.record_links = NumLinks(options).has_value();
   return engine;
 }
 
@@ -98,6 +122,10 @@ int Simulate(const SimulateOptions& options) {
   reports::Figures figures = traces.analysis().figures();
   if (engine.network == sim::Network::kFlow)
     figures.network = reports::NetworkUse{outcome.num_flows, outcome.num_shared_flows};
+  if (outcome.link_history)
+    figures.links = studies::DescribeLinks(outcome, program, cluster, *NumLinks(options));
+  if (engine.record_links && !figures.has_times)
+    figures.assumptions.emplace_back("no links: without kernels nothing is timed");
   if (options.band && !figures.has_times) {
     figures.assumptions.emplace_back("no band: without kernels there is no step time to vary");
   } else if (options.band) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/link_figures.h"
 #include "traces/trace.h"
 
 /// What a run comes down to: the numbers people read, computed from traces alone.
@@ -168,6 +169,7 @@ struct Figures {
   std::optional<Band> band;
   std::optional<DutyRelief> duty_relief;
   std::optional<NetworkUse> network;
+  std::optional<LinkFigures> links;  // if asked for, of a flow network
 
   TimeShares shares{};  // mean over ranks
   std::vector<RoleTime> roles;

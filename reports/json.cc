@@ -128,6 +128,68 @@ Json IslandsJson(const Figures& figures) {
   return rows;
 }
 
+Json TrafficJson(const Traffic& traffic) {
+  Json json = Json::object();
+  for (const auto& [purpose, bytes] : traffic) json[purpose] = bytes;
+  return json;
+}
+
+Json KindsJson(const LinkFigures& links) {
+  Json rows = Json::array();
+  for (const LinkKindUse& kind : links.kinds) {
+    rows.push_back({{"kind", kind.kind},
+                    {"links", kind.num_links},
+                    {"bytes", kind.bytes},
+                    {"traffic_bytes", TrafficJson(kind.traffic)},
+                    {"utilisation", kind.utilisation},
+                    {"highest_utilisation", kind.highest_utilisation},
+                    {"utilisation_by_bin", kind.over_time}});
+  }
+  return rows;
+}
+
+Json HottestJson(const LinkFigures& links) {
+  Json rows = Json::array();
+  for (const LinkUse& use : links.hottest) {
+    rows.push_back({{"kind", use.kind},
+                    {"from", use.from},
+                    {"to", use.to},
+                    {"bandwidth_Bps", use.bandwidth_Bps},
+                    {"bytes", use.bytes},
+                    {"traffic_bytes", TrafficJson(use.traffic)},
+                    {"utilisation", use.utilisation},
+                    {"busy_s", use.busy_s},
+                    {"utilisation_by_bin", use.over_time}});
+  }
+  return rows;
+}
+
+Json LinksJson(const LinkFigures& links) {
+  const auto cause = [](const FlowCause& flows) {
+    return Json{{"module", flows.module}, {"purpose", flows.purpose}, {"action", flows.action}};
+  };
+  Json losses = Json::array();
+  for (const LinkLossFigure& loss : links.losses) {
+    losses.push_back(
+        {{"victim", cause(loss.victim)},
+         {"culprit", cause(loss.culprit)},
+         {"kind", loss.kind},
+         {"links", loss.num_links},
+         {"flows", loss.num_flows},
+         {"lost_s", loss.lost_s},
+         {"longest_s", loss.longest_s},
+         {"worst_link",
+          {{"from", loss.worst_from}, {"to", loss.worst_to}, {"lost_s", loss.worst_lost_s}}}});
+  }
+  return {{"end_s", links.end_s},
+          {"bin_s", links.bin_s},
+          {"kinds", KindsJson(links)},
+          {"hottest", HottestJson(links)},
+          {"slow_flows", links.num_slow_flows},
+          {"lost_s", links.lost_s},
+          {"losses", std::move(losses)}};
+}
+
 Json ProvenanceJson(const Figures& figures) {
   return {{"program_hash", figures.program_hash}, {"profile", figures.profile_name},
           {"profile_hash", figures.profile_hash}, {"commit", figures.commit},
@@ -160,6 +222,7 @@ std::string RenderJson(const Figures& figures) {
     json["network"] = {{"flows", figures.network->num_flows},
                        {"shared_flows", figures.network->num_shared_flows}};
   }
+  if (figures.links) json["links"] = LinksJson(*figures.links);
   if (figures.duty_relief) {
     json["duty_relief"] = {{"clock_ratio", figures.duty_relief->clock_ratio},
                            {"step_time_s", figures.duty_relief->step_time_s}};

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "reports/internal/links_text.h"
 #include "reports/internal/page.h"
 #include "reports/internal/words.h"
 #include "reports/table.h"
@@ -34,7 +35,7 @@ std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{b
 class TextReport : private Page {
  public:
   TextReport(const Figures& figures, const TextOptions& options)
-      : Page(options), figures_(figures) {}
+      : Page(options), figures_(figures), options_(options) {}
 
   std::string Render() {
     Heading();
@@ -52,6 +53,7 @@ class TextReport : private Page {
     Memory();
     Path();
     LongestSegments();
+    if (figures_.links) text_ += RenderLinks(*figures_.links, options_);
     Assumptions();
     Footer();
     return std::move(text_);
@@ -353,6 +355,7 @@ class TextReport : private Page {
   }
 
   const Figures& figures_;
+  TextOptions options_;
 };
 
 }  // namespace

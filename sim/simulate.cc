@@ -15,6 +15,7 @@
 #include "sim/engine/program_traffic.h"
 #include "sim/memory/ledger.h"
 #include "sim/network/flow_network.h"
+#include "sim/network/link_load.h"
 #include "sim/trace_header.h"
 
 namespace isthmus::sim {
@@ -96,6 +97,30 @@ void ReportTraffic(const FlowNetwork& network, const Lowered& lowered, Outcome& 
         {lowered.traffic->traffic().links[link].link, network.accounts()[link]});
 }
 
+FlowNetwork::RecordPort EndPort(const SimOptions& options, const Lowered& lowered,
+                                std::optional<LinkLoad>& load, const Engine*& owners) {
+  const bool tells = options.on_flow && !lowered.folded;
+  if (!tells && !load) return nullptr;
+  return [&, tells](const FlowRecord& flow) {
+    if (load) load->End(flow);
+    if (!tells) return;
+    const auto [cls, op, inner] = owners->OwnerOf(flow.tag);
+    options.on_flow({cls, op, inner, flow.purpose,
+                     lowered.traffic->traffic().paths[flow.path].links, flow.bytes, flow.start_ps,
+                     flow.end_ps, flow.alone_ps});
+  };
+}
+
+FlowNetwork::RecordPort StartPort(const Lowered& lowered, std::optional<LinkLoad>& load,
+                                  const Engine*& owners) {
+  if (!load) return nullptr;
+  return [&](const FlowRecord& flow) {
+    const auto [cls, index, inner] = owners->OwnerOf(flow.tag);
+    const plan::Op& op = lowered.role(cls).ops[index];
+    load->Begin(flow, {op.purpose, op.module, op.kind, op.detail});
+  };
+}
+
 void CheckNetwork(const topology::Cluster& cluster, const MachineModels& models, Network network) {
   if (network == Network::kNccl || !models.shares_device) return;
   throw base::Error(
@@ -169,7 +194,8 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   const MachineModels models = MakeModels(cluster.spec(), profile);
   CheckNetwork(cluster, models, options.network);
   const bool flows = options.network == Network::kFlow;
-  const bool fold = options.folding == Folding::kAuto && !models.shares_device;
+  const bool fold =
+      options.folding == Folding::kAuto && !models.shares_device && !options.record_links;
   const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold, flows);
   SimOptions run = options;
   // Ranks that share are held together by their inner collectives anyway.
@@ -177,18 +203,13 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
   EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
   std::optional<FlowNetwork> network;
+  std::optional<LinkLoad> load;
   const Engine* owners = nullptr;  // of what flows: known once the engine is
-  FlowNetwork::RecordPort port;
-  if (options.on_flow && !lowered.folded) {
-    port = [&](const FlowRecord& flow) {
-      const auto [cls, op, inner] = owners->OwnerOf(flow.tag);
-      options.on_flow({cls, op, inner, flow.purpose,
-                       lowered.traffic->traffic().paths[flow.path].links, flow.bytes, flow.start_ps,
-                       flow.end_ps, flow.alone_ps});
-    };
-  }
   if (flows) {
-    network.emplace(lowered.traffic->traffic(), LoadFlowSolver, std::move(port));
+    const Traffic& traffic = lowered.traffic->traffic();
+    if (options.record_links) load.emplace(traffic);
+    network.emplace(traffic, LoadFlowSolver, EndPort(options, lowered, load, owners),
+                    StartPort(lowered, load, owners));
     engine_options.network = &*network;
   }
   Engine engine(lowered, engine_options,
@@ -200,6 +221,7 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   outcome.folded = lowered.folded;
   if (network) ReportTraffic(*network, lowered, outcome);
+  if (load) outcome.link_history = std::move(*load).History(result.end_ps);
   if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
   sink.OnTrailer(Summarise(lowered, profile, options, models.shares_device, result, sink, outcome));
   return outcome;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct SimOptions {
   bool record_memory_counters = true;
   /// With kFlow and without folding: gets every flow, in the order of their ends.
   LinkFlowPort on_flow;
+  /// With kFlow: record Outcome::link_history. Nothing is folded then.
+  bool record_links = false;
   plan::Allocator allocator = plan::Allocator::kCaching;
 };
 
@@ -57,6 +60,7 @@ struct Outcome {
   std::uint64_t num_flows = 0;
   std::uint64_t num_shared_flows = 0;
   std::vector<LinkTraffic> links;
+  std::optional<LinkHistory> link_history;  // if asked for
   /// False where the profile states a capacity but no kernels: memory is predicted, time is not.
   bool has_times = true;
 };

@@ -44,4 +44,14 @@ std::string Bar(double fraction, std::size_t width) {
   return bar + kEighths[eighths % 8];
 }
 
+std::string Sparkline(const std::vector<double>& values) {
+  constexpr std::array<const char*, 9> kHeights = {"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (values.empty()) return {};
+  const double most = std::ranges::max(values);
+  std::string line;
+  for (const double value : values)
+    line += kHeights[value > 0 ? static_cast<std::size_t>(std::ceil(value / most * 8)) : 0];
+  return line;
+}
+
 }  // namespace isthmus::reports

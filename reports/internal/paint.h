@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace isthmus::reports {
 
@@ -21,5 +22,8 @@ class Paint {
 /// A bar of `fraction` of `width` characters, to an eighth of a character; a fraction above 0 shows
 /// at least an eighth, one above 1 is a full bar.
 std::string Bar(double fraction, std::size_t width);
+
+/// A character each, in eighths of the largest; "·" is 0.
+std::string Sparkline(const std::vector<double>& values);
 
 }  // namespace isthmus::reports

@@ -12,7 +12,7 @@
 namespace isthmus::reports {
 
 std::string KindInWords(const std::string& name) {
-  constexpr std::array<std::pair<const char*, const char*>, 9> kWords = {{
+  constexpr std::array<std::pair<const char*, const char*>, 12> kWords = {{
       {"tp_comm", "tensor parallel"},
       {"cp_comm", "context parallel"},
       {"ep_comm", "expert parallel"},
@@ -22,6 +22,9 @@ std::string KindInWords(const std::string& name) {
       {"scalar_comm", "scalars"},
       {"exposed_comm", "exposed communication"},
       {"host", "host gaps"},
+      {"nvlink", "NVLink"},
+      {"pcie", "PCIe"},
+      {"nic", "NIC"},
   }};
   for (const auto& [key, words] : kWords) {
     if (name == key) return words;

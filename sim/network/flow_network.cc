@@ -15,10 +15,12 @@ std::int64_t PsOf(double bytes, double seconds_per_byte) {
 
 }  // namespace
 
-FlowNetwork::FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort port)
+FlowNetwork::FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort on_end,
+                         RecordPort on_start)
     : traffic_(traffic),
       make_solver_(std::move(make_solver)),
-      port_(std::move(port)),
+      on_end_(std::move(on_end)),
+      on_start_(std::move(on_start)),
       links_(traffic.links.size()),
       accounts_(traffic.links.size()) {
   for (std::size_t link = 0; link < links_.size(); ++link)
@@ -117,6 +119,7 @@ void FlowNetwork::BeginFlow(std::uint32_t number, std::int64_t now_ps) {
   flow.is_active = true;
   flow.is_shared = false;
   flow.start_ps = now_ps;
+  if (on_start_) on_start_(RecordOf(number, flow.end_ps));
   for (const std::uint32_t link : path.links) {
     if (links_[link].num_on_it++ == 0) links_[link].busy_since_ps = now_ps;
   }
@@ -186,15 +189,25 @@ void FlowNetwork::EndFlow(std::uint32_t number, std::int64_t now_ps) {
     if (--links_[link].num_on_it == 0)
       accounts_[link].busy_ps += now_ps - links_[link].busy_since_ps;
   }
-  if (port_) {
-    port_({bundle.tag, bundle.purpose, flow.path, flow.bytes, flow.start_ps, now_ps,
-           flow.end_ps - flow.start_ps});
-  }
+  if (on_end_) on_end_(RecordOf(number, now_ps));
   free_flows_.push_back(number);
   if (--bundle.num_left > 0) return;
   over_.emplace_back(bundle.sequence, bundle.tag);
   ++bundle.epoch;
   free_bundles_.push_back(flow.bundle);
+}
+
+FlowRecord FlowNetwork::RecordOf(std::uint32_t number, std::int64_t end_ps) const {
+  const Flow& flow = flows_[number];
+  const Bundle& bundle = bundles_[flow.bundle];
+  return {.number = number,
+          .tag = bundle.tag,
+          .purpose = bundle.purpose,
+          .path = flow.path,
+          .bytes = flow.bytes,
+          .start_ps = flow.start_ps,
+          .end_ps = end_ps,
+          .alone_ps = flow.end_ps - flow.start_ps};
 }
 
 std::uint32_t FlowNetwork::NewFlow() {

@@ -22,14 +22,15 @@ struct FlowTag {
   bool operator==(const FlowTag&) const = default;
 };
 
-/// One flow that is over.
+/// One flow that starts or is over.
 struct FlowRecord {
+  std::uint32_t number = 0;  // its own until it is over
   FlowTag tag;
   plan::Purpose purpose = plan::Purpose::kModel;
   std::uint32_t path = 0;  // of the traffic
   double bytes = 0;
   std::int64_t start_ps = 0;
-  std::int64_t end_ps = 0;
+  std::int64_t end_ps = 0;    // where it starts: if it stays alone
   std::int64_t alone_ps = 0;  // how long it would have taken with its links to itself
 };
 
@@ -51,7 +52,8 @@ class FlowNetwork {
   using MakeSolver = std::function<std::unique_ptr<FlowSolver>()>;
   using RecordPort = std::function<void(const FlowRecord&)>;
 
-  FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort port = nullptr);
+  FlowNetwork(const Traffic& traffic, MakeSolver make_solver, RecordPort on_end = nullptr,
+              RecordPort on_start = nullptr);
 
   /// How long a message or collective of this shape takes, if it is alone.
   std::int64_t WirePs(std::uint32_t shape, double bytes) const;
@@ -112,6 +114,7 @@ class FlowNetwork {
   bool IsShort(const TrafficPath& path) const;
   void Share(std::uint32_t flow, std::int64_t now_ps);
   void EndFlow(std::uint32_t flow, std::int64_t now_ps);
+  FlowRecord RecordOf(std::uint32_t flow, std::int64_t end_ps) const;
   void TakeFromSolver(std::int64_t now_ps);
   std::uint32_t NewFlow();
   std::uint32_t NewBundle();
@@ -119,7 +122,8 @@ class FlowNetwork {
 
   const Traffic& traffic_;
   MakeSolver make_solver_;
-  RecordPort port_;
+  RecordPort on_end_;
+  RecordPort on_start_;
   std::unique_ptr<FlowSolver> solver_;
   std::uint32_t num_links_in_solver_ = 0;
   std::int64_t solver_next_ps_ = kNever;

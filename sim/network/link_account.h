@@ -1,10 +1,12 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "plan/program/op.h"
 #include "topology/route.h"
@@ -36,6 +38,39 @@ struct LinkFlow {
 struct LinkTraffic {
   topology::Link link;
   LinkAccount account;
+};
+
+/// Why something crosses a link, as far as reports tell reasons apart.
+struct LinkCause {
+  plan::Purpose purpose = plan::Purpose::kModel;
+  std::uint16_t module = 0;
+  plan::OpKind kind = plan::OpKind::kP2P;
+  std::uint8_t detail = 0;  // plan::Op::detail
+  friend auto operator<=>(const LinkCause&, const LinkCause&) = default;
+};
+
+/// What flows of one cause lost to flows of another on a link.
+struct LinkLoss {
+  LinkCause victim;
+  LinkCause culprit;
+  std::uint32_t link = 0;       // into Outcome::links
+  std::uint64_t num_flows = 0;  // of the victim, that lost something
+  std::int64_t lost_ps = 0;     // summed over them
+  std::int64_t longest_ps = 0;  // of one of them
+};
+
+/// How the links of a run were loaded over its time, and who slowed whom.
+struct LinkHistory {
+  std::int64_t bin_ps = 1;
+  std::size_t num_bins = 0;         // the last one may be cut short by the end of the run
+  std::vector<std::int64_t> bytes;  // link by link, bin by bin
+  std::uint64_t num_slow_flows = 0;
+  std::int64_t lost_ps = 0;      // summed over them: what they took longer than alone
+  std::vector<LinkLoss> losses;  // by victim, culprit and link; their lost_ps add up to the above
+
+  std::span<const std::int64_t> bytes_of(std::size_t link) const {
+    return std::span(bytes).subspan(link * num_bins, num_bins);
+  }
 };
 
 /// Takes flows when they are over.

@@ -106,6 +106,42 @@ class SimulateTest(isthmus_cli.CliTest):
         self.assertGreaterEqual(num_equal, 2)
         self.assertTrue(any("network flow" in line for line in flow["assumptions"]))
 
+    @unittest.skipUnless(isthmus_cli.HAS_FLOW, "SimGrid is not installed")
+    def test_links_are_told_when_asked_for(self):
+        islands = ("scenarios/examples/llava-16gpu-noncolocated.yaml", "--network", "flow",
+                   "--set", "cluster.fabric.nodes_per_leaf_group=1", "--set", "cluster.fabric.oversubscription=8")
+        plain = simulate_json(*islands)
+        self.assertNotIn("links", plain)
+        answer = simulate_json(*islands, "--links=3")
+        self.assertEqual(answer["step_time_s"], plain["step_time_s"])
+        self.assertEqual(answer["engine"]["simulated_ranks"], 16)  # unfolded, whatever it would have been
+        links = answer["links"]
+        self.assertEqual([kind["kind"] for kind in links["kinds"]], ["nvlink", "pcie", "nic", "uplink"])
+        for row in links["kinds"] + links["hottest"]:
+            self.assertEqual(row["bytes"], sum(row["traffic_bytes"].values()))
+            self.assertLessEqual(max(row["utilisation_by_bin"]), 1.000001)
+        # All that leaves a node by its NICs goes up.
+        nic, uplink = links["kinds"][2:]
+        self.assertEqual(nic["bytes"], uplink["bytes"])
+        self.assertEqual(len(links["hottest"]), 3)
+        for hot in links["hottest"]:
+            # What its bins carried is what crossed it.
+            width = [min(links["bin_s"], links["end_s"] - links["bin_s"] * index)
+                     for index in range(len(hot["utilisation_by_bin"]))]
+            carried = sum(share * length for share, length in zip(hot["utilisation_by_bin"], width))
+            self.assertAlmostEqual(carried * hot["bandwidth_Bps"] / hot["bytes"], 1, places=6)
+        self.assertGreater(links["slow_flows"], 0)
+        self.assertAlmostEqual(sum(row["lost_s"] for row in links["losses"]), links["lost_s"], places=9)
+        text = run("simulate", *islands, "--links").stdout
+        for words in ["Hottest links", "Who slows whom", "uplink", "→"]:
+            self.assertIn(words, text)
+
+    def test_links_need_flows(self):
+        self.assert_user_error(run("simulate", GPT, "--links"), "--links", "--network flow")
+        for number in ["none", "-1", "3.5", ""]:
+            self.assert_user_error(run("simulate", GPT, "--network", "flow", f"--links={number}"), "--links")
+        self.assert_user_error(run("report", "step.isthmus", "--links"), "simulate SCENARIO --network flow --links")
+
     def test_choices_are_named(self):
         self.assert_user_error(run("simulate", GPT, "--network", "carrier-pigeon"), "carrier-pigeon", "nccl")
         self.assert_user_error(run("simulate", GPT, "--fold", "maybe"), "maybe", "auto", "off")

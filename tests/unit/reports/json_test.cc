@@ -37,6 +37,40 @@ std::vector<std::string> Keys(const nlohmann::json& object) {
   return keys;
 }
 
+TEST(JsonTest, HasLinksOnlyIfTheyWereAskedFor) {
+  Figures figures = Example();
+  EXPECT_FALSE(nlohmann::json::parse(RenderJson(figures)).contains("links"));
+  const FlowCause sync{"llm", "gradient_sync", "all_gather"};
+  const FlowCause pipeline{"llm", "pipeline", "exchange"};
+  figures.links = LinkFigures{.end_s = 2, .bin_s = 1, .num_slow_flows = 3, .lost_s = 0.5};
+  figures.links->kinds = {{.kind = "nic", .num_links = 7, .over_time = {0.5, 0.25}}};
+  figures.links->hottest = {{.kind = "nic",
+                             .from = "nic 0.1",
+                             .to = "leaf 0.1",
+                             .bandwidth_Bps = 5e10,
+                             .bytes = 12,
+                             .traffic = {{"pipeline", 12}},
+                             .over_time = {1, 0}}};
+  figures.links->losses = {{.victim = pipeline, .culprit = sync, .kind = "nic", .num_flows = 3}};
+  const auto links = nlohmann::json::parse(RenderJson(figures)).at("links");
+  EXPECT_EQ(Keys(links), (std::vector<std::string>{"bin_s", "end_s", "hottest", "kinds", "losses",
+                                                   "lost_s", "slow_flows"}));
+  EXPECT_EQ(Keys(links.at("kinds").at(0)),
+            (std::vector<std::string>{"bytes", "highest_utilisation", "kind", "links",
+                                      "traffic_bytes", "utilisation", "utilisation_by_bin"}));
+  const auto& hottest = links.at("hottest").at(0);
+  EXPECT_EQ(Keys(hottest),
+            (std::vector<std::string>{"bandwidth_Bps", "busy_s", "bytes", "from", "kind", "to",
+                                      "traffic_bytes", "utilisation", "utilisation_by_bin"}));
+  EXPECT_EQ(hottest.at("traffic_bytes").at("pipeline"), 12);
+  EXPECT_EQ(hottest.at("utilisation_by_bin"), (std::vector<double>{1, 0}));
+  const auto& loss = links.at("losses").at(0);
+  EXPECT_EQ(Keys(loss), (std::vector<std::string>{"culprit", "flows", "kind", "links", "longest_s",
+                                                  "lost_s", "victim", "worst_link"}));
+  EXPECT_EQ(loss.at("culprit").at("action"), "all_gather");
+  EXPECT_EQ(loss.at("victim").at("purpose"), "pipeline");
+}
+
 TEST(JsonTest, HasTheKeysOfTheContract) {
   const auto json = nlohmann::json::parse(RenderJson(Example()));
   EXPECT_EQ(json.at("scenario").at("name"), "vlm");

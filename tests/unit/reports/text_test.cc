@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/internal/links_text.h"
 #include "reports/internal/paint.h"
 #include "reports/internal/words.h"
 
@@ -81,6 +82,73 @@ TEST(TextTest, ReportOfAnExampleIsAsApproved) {
   EXPECT_EQ(text, approved);
 }
 
+LinkFigures Links() {
+  const FlowCause sync{"llm", "gradient_sync", "reduce_scatter"};
+  const FlowCause boundary{"vision", "boundary", "exchange"};
+  LinkFigures links{.end_s = 20, .bin_s = 5, .num_slow_flows = 1200, .lost_s = 3.5};
+  links.kinds = {{.kind = "nvlink",
+                  .num_links = 8192,
+                  .bytes = 40 * kGiB,
+                  .traffic = {{"boundary", 8 * kGiB}, {"gradient_sync", 32 * kGiB}},
+                  .utilisation = 0.01,
+                  .highest_utilisation = 0.02,
+                  .over_time = {0, 0.01, 0.01, 0.02}},
+                 {.kind = "uplink",
+                  .num_links = 64,
+                  .bytes = 6 * kGiB,
+                  .traffic = {{"boundary", 6 * kGiB}},
+                  .utilisation = 0.25,
+                  .highest_utilisation = 0.5,
+                  .over_time = {0.125, 0.25, 0.5, 0.125}}};
+  links.hottest = {{.kind = "uplink",
+                    .from = "leaf 0.3",
+                    .to = "spine",
+                    .bandwidth_Bps = 5e10,
+                    .bytes = 4 * kGiB,
+                    .traffic = {{"pipeline", kGiB}, {"boundary", 3 * kGiB}},
+                    .utilisation = 0.5,
+                    .busy_s = 12,
+                    .over_time = {0.25, 1, 0.5, 0.25}}};
+  links.losses = {{.victim = boundary,
+                   .culprit = sync,
+                   .kind = "uplink",
+                   .num_links = 12,
+                   .num_flows = 1200,
+                   .lost_s = 3.5,
+                   .longest_s = 0.0625,
+                   .worst_from = "leaf 0.3",
+                   .worst_to = "spine",
+                   .worst_lost_s = 0.5}};
+  return links;
+}
+
+TEST(TextTest, LinksOfAnExampleAreAsApproved) {
+  const std::string path = ISTHMUS_SOURCE_DIR "/tests/unit/reports/example_links.txt";
+  const std::string text = RenderLinks(Links(), {});
+  if (std::getenv("ISTHMUS_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  const std::string approved((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text, approved);
+  Figures figures = Example();
+  EXPECT_EQ(RenderText(figures).find("Links"), std::string::npos);
+  figures.links = Links();
+  EXPECT_NE(RenderText(figures).find(text), std::string::npos);
+}
+
+TEST(TextTest, LinksThatNothingCrossedOrSlowedSaySo) {
+  EXPECT_NE(RenderLinks({}, {}).find("nothing crossed any"), std::string::npos);
+  LinkFigures links = Links();
+  links.losses.clear();
+  EXPECT_NE(RenderLinks(links, {}).find("nobody"), std::string::npos);
+}
+
+TEST(TextTest, LossesBeyondTheFirstAreCountedUnlessVerbose) {
+  LinkFigures links = Links();
+  links.losses.resize(9, links.losses.front());
+  EXPECT_NE(RenderLinks(links, {}).find("and 3 more"), std::string::npos);
+  EXPECT_EQ(RenderLinks(links, {.verbose = true}).find("more"), std::string::npos);
+}
+
 TEST(TextTest, VerboseShowsWhatIsLeftOut) {
   const std::string brief = RenderText(Example());
   const std::string verbose = RenderText(Example(), {.verbose = true});
@@ -131,6 +199,12 @@ TEST(BarTest, IsExactToAnEighthAndNeverHidesWhatIsThere) {
   EXPECT_EQ(Bar(0.5, 4), "██");
   EXPECT_EQ(Bar(0.53125, 4), "██▏");  // 17 of 32 eighths
   EXPECT_EQ(Bar(1e-9, 4), "▏");
+}
+
+TEST(SparklineTest, IsInEighthsOfTheLargestAndNeverHidesWhatIsThere) {
+  EXPECT_EQ(Sparkline({}), "");
+  EXPECT_EQ(Sparkline({0, 0}), "··");
+  EXPECT_EQ(Sparkline({0.5, 0.25, 0.0626, 1e-9, 0}), "█▄▂▁·");
 }
 
 TEST(WordsTest, NumbersReadWell) {

@@ -157,6 +157,30 @@ TEST_F(SimulateTest, AFlowNetworkTellsWhatCrossedEachLink) {
   EXPECT_GT(to_other_node, 0);
 }
 
+TEST_F(SimulateTest, RecordsLinksOverTimeIfAskedTo) {
+  traces::Recorder plain;
+  traces::Recorder recorded;
+  const Outcome without = Run(Colocated(), {.network = Network::kFlow}, plain);
+  const Outcome with =
+      Run(Colocated(), {.network = Network::kFlow, .record_links = true}, recorded);
+  EXPECT_FALSE(without.link_history.has_value());
+  EXPECT_EQ(with.end_ps, without.end_ps);
+  EXPECT_EQ(with.simulated_ranks, 16);
+  ASSERT_TRUE(with.link_history.has_value());
+  const LinkHistory& history = *with.link_history;
+  ASSERT_EQ(history.bytes.size(), with.links.size() * history.num_bins);
+  EXPECT_LT(history.bin_ps * static_cast<std::int64_t>(history.num_bins - 1), with.end_ps);
+  EXPECT_GE(history.bin_ps * static_cast<std::int64_t>(history.num_bins), with.end_ps);
+  for (std::size_t link = 0; link < with.links.size(); ++link) {
+    const auto& bytes = with.links[link].account.bytes;
+    const auto bins = history.bytes_of(link);
+    // Every flow's bytes were rounded once.
+    EXPECT_NEAR(static_cast<double>(std::accumulate(bins.begin(), bins.end(), std::int64_t{0})),
+                std::accumulate(bytes.begin(), bytes.end(), 0.0),
+                0.5 * static_cast<double>(with.num_flows));
+  }
+}
+
 TEST_F(SimulateTest, NamesTheTransferAndTheCutWhereDeadLinksLeaveNoWay) {
   // GPU 0's PCIe link is dead, and so are the NVLinks that would lead round it.
   topology::ClusterSpec spec = topology::H100Dgx(2);

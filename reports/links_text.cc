@@ -1,0 +1,163 @@
+#include "reports/internal/links_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "reports/internal/page.h"
+#include "reports/internal/words.h"
+#include "reports/table.h"
+
+namespace isthmus::reports {
+namespace {
+
+constexpr std::size_t kShownLosses = 6;
+
+std::string InSeconds(double seconds) { return base::FormatSeconds(base::Seconds{seconds}); }
+std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{bytes}); }
+
+// "llm gradient sync, reduce scatter"; what an exchange is goes without saying.
+std::string InWords(const FlowCause& cause) {
+  const std::string words = cause.module + " " + KindInWords(cause.purpose);
+  return cause.action == "exchange" ? words : words + ", " + KindInWords(cause.action);
+}
+
+// "gradient sync 82 %": most of it, and how much that is.
+std::string Mostly(const LinkUse& use) {
+  const auto most = std::max_element(
+      use.traffic.begin(), use.traffic.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  if (most == use.traffic.end() || use.bytes == 0) return {};
+  const double share = static_cast<double>(most->second) / static_cast<double>(use.bytes);
+  return fmt::format("{} {}", KindInWords(most->first), base::FormatFraction(share));
+}
+
+class LinksPage : private Page {
+ public:
+  LinksPage(const LinkFigures& links, const TextOptions& options) : Page(options), links_(links) {}
+
+  std::string Render() {
+    if (links_.kinds.empty()) {
+      Title("Links", "nothing crossed any");
+      return std::move(text_);
+    }
+    Kinds();
+    TrafficByKind();
+    Hottest();
+    Losses();
+    return std::move(text_);
+  }
+
+ private:
+  std::string OverTime(const std::vector<double>& utilisations) const {
+    return paint_(Hue::kAccent, Sparkline(utilisations));
+  }
+  static std::string Peak(const std::vector<double>& utilisations) {
+    return utilisations.empty() ? "" : base::FormatFraction(std::ranges::max(utilisations));
+  }
+
+  void Kinds() {
+    Title("Links",
+          fmt::format("shares of bandwidth, each direction by itself; over time in {} of {}",
+                      Counted(static_cast<std::int64_t>(links_.kinds.front().over_time.size()),
+                              "bin", "bins"),
+                      InSeconds(links_.bin_s)));
+    Table rows({{"kind"},
+                {"links used", Align::kRight},
+                {"mean", Align::kRight},
+                {"busiest", Align::kRight},
+                {"peak of mean", Align::kRight},
+                {"mean over time"}});
+    for (const LinkKindUse& kind : links_.kinds) {
+      rows.AddRow({KindInWords(kind.kind), base::FormatCount(kind.num_links),
+                   base::FormatFraction(kind.utilisation),
+                   base::FormatFraction(kind.highest_utilisation), Peak(kind.over_time),
+                   OverTime(kind.over_time)});
+    }
+    text_ += rows.RenderText();
+  }
+
+  // What something is for, in the order of the kinds that it crosses first.
+  std::vector<std::string> Purposes() const {
+    std::vector<std::string> purposes;
+    for (const LinkKindUse& kind : links_.kinds) {
+      for (const auto& [purpose, bytes] : kind.traffic)
+        if (std::ranges::find(purposes, purpose) == purposes.end()) purposes.push_back(purpose);
+    }
+    return purposes;
+  }
+
+  void TrafficByKind() {
+    Title("Traffic", "summed over the links of a kind");
+    std::vector<Column> columns = {{"what"}};
+    for (const LinkKindUse& kind : links_.kinds)
+      columns.push_back({KindInWords(kind.kind), Align::kRight});
+    Table rows(std::move(columns));
+    for (const std::string& purpose : Purposes()) {
+      std::vector<std::string> cells = {KindInWords(purpose)};
+      for (const LinkKindUse& kind : links_.kinds) {
+        const auto bytes = std::ranges::find(kind.traffic, purpose, &Traffic::value_type::first);
+        cells.push_back(bytes == kind.traffic.end() ? "" : InBytes(bytes->second));
+      }
+      rows.AddRow(std::move(cells));
+    }
+    text_ += rows.RenderText();
+  }
+
+  void Hottest() {
+    if (links_.hottest.empty()) return;
+    Title("Hottest links");
+    Table rows({{"link"},
+                {"kind"},
+                {"used", Align::kRight},
+                {"peak", Align::kRight},
+                {"mostly"},
+                {"over time"}});
+    for (const LinkUse& use : links_.hottest) {
+      rows.AddRow({use.from + " → " + use.to, KindInWords(use.kind),
+                   base::FormatFraction(use.utilisation), Peak(use.over_time), Mostly(use),
+                   OverTime(use.over_time)});
+    }
+    text_ += rows.RenderText();
+  }
+
+  void Losses() {
+    if (links_.losses.empty()) {
+      Title("Who slows whom", "nobody: every flow took what it takes alone");
+      return;
+    }
+    Title("Who slows whom",
+          fmt::format("{} took longer than alone, by {} in sum",
+                      Counted(links_.num_slow_flows, "flow", "flows"), InSeconds(links_.lost_s)));
+    Table rows({{"slowed"},
+                {"by"},
+                {"on"},
+                {"flows", Align::kRight},
+                {"lost in sum", Align::kRight},
+                {"by one", Align::kRight},
+                {"most of it on"}});
+    const std::size_t shown = Shown(links_.losses.size(), kShownLosses);
+    for (std::size_t index = 0; index < shown; ++index) {
+      const LinkLossFigure& loss = links_.losses[index];
+      rows.AddRow({InWords(loss.victim), InWords(loss.culprit),
+                   base::FormatCount(loss.num_links) + " " + KindInWords(loss.kind),
+                   base::FormatCount(loss.num_flows), InSeconds(loss.lost_s),
+                   InSeconds(loss.longest_s), loss.worst_from + " → " + loss.worst_to});
+    }
+    text_ += rows.RenderText();
+    More(links_.losses.size() - shown);
+  }
+
+  const LinkFigures& links_;
+};
+
+}  // namespace
+
+std::string RenderLinks(const LinkFigures& links, const TextOptions& options) {
+  return LinksPage(links, options).Render();
+}
+
+}  // namespace isthmus::reports

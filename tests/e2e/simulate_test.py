@@ -138,7 +138,7 @@ class SimulateTest(isthmus_cli.CliTest):
 
     def test_links_need_flows(self):
         self.assert_user_error(run("simulate", GPT, "--links"), "--links", "--network flow")
-        for number in ["none", "-1", "3.5", ""]:
+        for number in ["none", "-1", "3.5"]:
             self.assert_user_error(run("simulate", GPT, "--network", "flow", f"--links={number}"), "--links")
         self.assert_user_error(run("report", "step.isthmus", "--links"), "simulate SCENARIO --network flow --links")
 

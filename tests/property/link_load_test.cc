@@ -1,3 +1,5 @@
+// Flows summed up by link: bins and losses by hand, and on random messages.
+
 #include "sim/network/link_load.h"
 
 #include <algorithm>

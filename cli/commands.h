@@ -32,6 +32,15 @@ struct SimulateOptions {
 };
 int Simulate(const SimulateOptions& options);
 
+struct WhatIfOptions {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::vector<std::string> changes;
+  std::string network = "nccl";
+  Output output;
+};
+int WhatIf(const WhatIfOptions& options);
+
 struct PlanOptions {
   std::string scenario;
   std::vector<std::string> overrides;

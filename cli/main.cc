@@ -33,6 +33,7 @@ void AddOverrides(CLI::App& verb, std::vector<std::string>& overrides) {
 /// A verb, its options, and what it runs. Options live as long as the parser.
 struct Verbs {
   SimulateOptions simulate;
+  WhatIfOptions what_if;
   PlanOptions plan;
   TopologyOptions topology;
   ScenarioOptions scenario;
@@ -78,6 +79,29 @@ void AddSimulate(CLI::App& app, Verbs& verbs) {
       "ui.perfetto.dev\n"
       "Exit code 1: some rank does not fit into memory.");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Simulate(verbs.simulate); }; });
+}
+
+void AddWhatIf(CLI::App& app, Verbs& verbs) {
+  WhatIfOptions& options = verbs.what_if;
+  CLI::App& verb = *app.add_subcommand(
+      "whatif", "What a change does to the step, taken apart along the critical path");
+  verb.add_option("SCENARIO", options.scenario, "A scenario file")->required();
+  verb.add_option("--change", options.changes,
+                  "What to change, all together: a value, or 2x, +10%, -20% of what is there")
+      ->type_name("KEY=VALUE");
+  AddOverrides(verb, options.overrides);
+  verb.add_option("--network", options.network, "Network model: nccl or flow")
+      ->capture_default_str();
+  verb.add_flag("-v,--verbose", options.output.verbose, "Every term of the difference");
+  AddOutput(verb, options.output);
+  verb.footer(
+      "Examples:\n"
+      "  isthmus whatif scenarios/quickstart.yaml --change cluster.nvlink.bandwidth=2x\n"
+      "  isthmus whatif scenarios/quickstart.yaml --change 'cluster.slow_gpus=[{gpu: 3, "
+      "speed_factor: 0.8}]'\n"
+      "docs/whatif.md has one for each kind of question.\n"
+      "Exit code 1: some rank of the changed scenario does not fit into memory.");
+  verb.callback([&verbs] { verbs.run = [&verbs] { return WhatIf(verbs.what_if); }; });
 }
 
 void AddPlan(CLI::App& app, Verbs& verbs) {
@@ -285,6 +309,7 @@ int Main(int argc, char** argv) {
       "asked, 3 the world failed.\n"
       "Example: isthmus simulate scenarios/quickstart.yaml");
   AddSimulate(app, verbs);
+  AddWhatIf(app, verbs);
   AddPlan(app, verbs);
   AddTopology(app, verbs);
   AddScenario(app, verbs);

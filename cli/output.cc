@@ -88,6 +88,10 @@ void WriteComparison(const Output& output, const reports::Comparison& comparison
   Write(output, Render(output, comparison));
 }
 
+void WriteDifference(const Output& output, const reports::StepDifference& difference) {
+  Write(output, Render(output, difference));
+}
+
 TraceOutputs::TraceOutputs(const std::vector<std::string>& files,
                            std::vector<traces::TraceSink*> sinks) {
   sinks.push_back(&analysis_);

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "reports/analysis.h"
 #include "reports/comparison.h"
+#include "reports/step_difference.h"
 #include "traces/tee_sink.h"
 
 /// Where answers and traces of a verb go.
@@ -26,6 +27,7 @@ void Tell(const std::string& text);
 /// The report of a run in the form that was asked for.
 void WriteFigures(const Output& output, const reports::Figures& figures);
 void WriteComparison(const Output& output, const reports::Comparison& comparison);
+void WriteDifference(const Output& output, const reports::StepDifference& difference);
 
 /// A run on its way into an analysis, the sinks of the caller and any number of trace files.
 ///

@@ -20,6 +20,7 @@
 #include "studies/band.h"
 #include "studies/duty_relief.h"
 #include "studies/link_figures.h"
+#include "studies/predict.h"
 
 namespace isthmus::cli {
 namespace {
@@ -56,28 +57,6 @@ sim::SimOptions EngineOptions(const SimulateOptions& options) {
   return engine;
 }
 
-/// What the answer leaves out, beside what the scenario assumes.
-void AddAssumptions(sim::Network network, scenarios::Scenario& scenario) {
-  if (scenario.cluster.ranks_share != topology::RanksShare::kNothing) {
-    scenario.assumptions.emplace_back(
-        "ranks share one device: messages and collectives of several groups at once don't slow "
-        "each "
-        "other but through the cores; nothing else runs on the machine");
-    return;
-  }
-  if (network == sim::Network::kFlow) {
-    scenario.assumptions.emplace_back(
-        "network flow: messages, collectives and copies share links, max-min fair, and take what "
-        "their closed form says where they are alone; collectives inside blocks have their NVLinks "
-        "to themselves");
-    return;
-  }
-  scenario.assumptions.emplace_back(
-      "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
-      "the "
-      "cluster don't enter, nor that several groups of a node share its NICs");
-}
-
 /// Of the step, whatever the scenario's metric is: the figures are of the whole step.
 reports::Band BandOf(scenarios::Scenario scenario, sim::Network network) {
   scenario.metric = scenarios::StepMetric::kFull;
@@ -109,7 +88,7 @@ int Simulate(const SimulateOptions& options) {
   }
 
   TraceOutputs traces(options.traces, {&progress});
-  AddAssumptions(engine.network, scenario);
+  scenario.assumptions.push_back(studies::NetworkAssumption(scenario.cluster, engine.network));
   const sim::RunFacts facts{.scenario_name = scenario.name,
                             .scenario_hash = base::HashText(scenario.hash),
                             .commit = std::string(BuildCommit()),

@@ -40,10 +40,11 @@ struct Analysis::State {
   ForwardBackward forward_backward;
   Islands islands;
   Figures figures;
+  Path kept_path = Path::kSums;
   bool complete = false;
 };
 
-Analysis::Analysis() : state_(std::make_unique<State>()) {}
+Analysis::Analysis(Path path) : state_(std::make_unique<State>()) { state_->kept_path = path; }
 Analysis::~Analysis() = default;
 
 void Analysis::OnHeader(const traces::Header& header) {
@@ -97,7 +98,9 @@ void Analysis::TakeTimes(const traces::Trailer& trailer) {
     splits.push_back(SplitTime(record, index, window, figures.boundaries.size()));
   }
   AverageTime(record, window, splits, figures);
-  SummarizePath(record, window, FindCriticalPath(record, window), figures);
+  const CriticalPath path = FindCriticalPath(record, window);
+  SummarizePath(record, window, path, figures);
+  if (state_->kept_path == Path::kWhole) ListPath(record, window, path, figures);
   state_->forward_backward.OnTrailer(trailer);
   constexpr double kPicosecond = 1e-12;
   figures.forward_backward_s =

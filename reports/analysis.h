@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -41,7 +42,11 @@ namespace isthmus::reports {
 /// Not thread-safe. Cost: 24 bytes an event, O(events · dependencies per op).
 class Analysis final : public traces::TraceSink {
  public:
-  Analysis();
+  /// What is kept of the critical path: sums and its longest pieces, or every piece (some 200 bytes
+  /// each) in Figures::path too.
+  enum class Path : std::uint8_t { kSums, kWhole };
+
+  explicit Analysis(Path path = Path::kSums);
   ~Analysis() override;
   Analysis(const Analysis&) = delete;
   Analysis& operator=(const Analysis&) = delete;

@@ -108,6 +108,13 @@ struct PathSegment {
   std::int32_t microbatch = -1;
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
+  std::string kind = {};       // "compute", "collective", "p2p", "copy"; "wait": a gap
+  std::uint32_t op_index = 0;  // of the rank's role
+  std::uint32_t transfer = 0;  // 1 + its index; 0: the op
+  /// The link that decides how long its bytes take: its kind ("nic"), and which one if it is one
+  /// ("nic 0.3 -> leaf 0.3"). Traces don't know: left empty by Analysis.
+  std::string link_kind = {};
+  std::string link = {};
 };
 
 struct Band {
@@ -181,6 +188,7 @@ struct Figures {
   std::vector<PathShare> critical_path;       // largest first; adds up to exactly 1
   std::vector<PathSegment> longest_segments;  // of the critical path, at most 10
   std::int64_t critical_path_ps = 0;          // equals window_ps
+  std::vector<PathSegment> path;              // all of it, first to last, if Analysis is to keep it
   std::vector<std::string> assumptions;
 
   std::uint64_t num_ops = 0;

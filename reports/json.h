@@ -4,6 +4,7 @@
 
 #include "reports/comparison.h"
 #include "reports/figures.h"
+#include "reports/step_difference.h"
 
 namespace isthmus::reports {
 
@@ -17,5 +18,9 @@ std::string RenderJson(const Figures& figures);
 /// The comparison as one JSON object, the answer of `isthmus compare --json`, by the same rules.
 /// docs/compare.md lists the keys.
 std::string RenderJson(const Comparison& comparison);
+
+/// What a change does, the answer of `isthmus whatif --json`, by the same rules. docs/whatif.md
+/// lists the keys.
+std::string RenderJson(const StepDifference& difference);
 
 }  // namespace isthmus::reports

@@ -4,6 +4,7 @@
 
 #include "reports/comparison.h"
 #include "reports/figures.h"
+#include "reports/step_difference.h"
 
 namespace isthmus::reports {
 
@@ -23,5 +24,9 @@ std::string RenderText(const Figures& figures, const TextOptions& options = {});
 /// both sides, errors by kind of op, worst ops, ranks, clocks, and what doesn't fit. Compact unless
 /// verbose: then every rank, module, op name, category and problem.
 std::string RenderText(const Comparison& comparison, const TextOptions& options = {});
+
+/// What a change does, for the terminal: the values, both steps, and the terms of their difference
+/// with those that are "other" as one.
+std::string RenderText(const StepDifference& difference, const TextOptions& options = {});
 
 }  // namespace isthmus::reports

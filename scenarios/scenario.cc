@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "scenarios/changes.h"
 #include "scenarios/internal/fields.h"
 #include "scenarios/internal/profile_file.h"
 #include "scenarios/internal/reader.h"
@@ -206,15 +207,26 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   return scenario;
 }
 
+// The same where overrides may need to know what the scenario says without them.
+Scenario ResolveOverBase(const Node& root, Sources& sources,
+                         const std::vector<std::string>& overrides, const SearchPaths& search,
+                         Diagnostics& diagnostics, const std::string& default_name,
+                         Purpose purpose) {
+  const auto resolve = [&](const std::vector<std::string>& assignments) {
+    return Resolve(root, sources, assignments, search, diagnostics, default_name, purpose);
+  };
+  return resolve(MakeAbsolute(overrides, resolve));
+}
+
 }  // namespace
 
 Scenario LoadScenario(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                       const SearchPaths& search, Purpose purpose) {
   Diagnostics diagnostics;
   Sources sources(search, diagnostics);
-  Node root = sources.ReadFile(path);
-  return Resolve(std::move(root), sources, overrides, search, diagnostics, path.stem().string(),
-                 purpose);
+  const Node root = sources.ReadFile(path);
+  return ResolveOverBase(root, sources, overrides, search, diagnostics, path.stem().string(),
+                         purpose);
 }
 
 Scenario ParseScenario(std::string_view text, const std::string& label,
@@ -222,9 +234,9 @@ Scenario ParseScenario(std::string_view text, const std::string& label,
                        const std::filesystem::path& folder) {
   Diagnostics diagnostics;
   Sources sources(search, diagnostics);
-  Node root = sources.ReadText(text, label, folder);
-  return Resolve(std::move(root), sources, overrides, search, diagnostics,
-                 std::filesystem::path(label).stem().string(), Purpose::kPredict);
+  const Node root = sources.ReadText(text, label, folder);
+  return ResolveOverBase(root, sources, overrides, search, diagnostics,
+                         std::filesystem::path(label).stem().string(), Purpose::kPredict);
 }
 
 Scenario ParseScenario(const ScenarioSpec& spec, const SearchPaths& search) {

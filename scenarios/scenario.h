@@ -48,7 +48,8 @@ enum class Purpose : std::uint8_t {
 };
 
 /// Loads the file at `path`, what it extends and names, and puts `overrides` (`key.path=value`) on
-/// top. Files named by name are looked for in `search`.
+/// top, the later one of a key; relative ones (changes.h) are of what all others give. Files named
+/// by name are looked for in `search`.
 ///
 /// Throws base::ScenarioError with every mistake found, in the order of their places. Cost: a few
 /// milliseconds, most of it reading the profile.

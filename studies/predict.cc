@@ -2,10 +2,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "reports/analysis.h"
 #include "reports/forward_backward.h"
-#include "sim/simulate.h"
 #include "studies/duty_relief.h"
+#include "studies/internal/bottleneck_links.h"
 #include "topology/cluster.h"
 #include "traces/tee_sink.h"
 
@@ -68,6 +67,20 @@ double Seconds(const reports::ForwardBackward& forward_backward) {
 
 }  // namespace
 
+std::string NetworkAssumption(const topology::ClusterSpec& cluster, sim::Network network) {
+  if (cluster.ranks_share != topology::RanksShare::kNothing) {
+    return "ranks share one device: messages and collectives of several groups at once don't slow "
+           "each other but through the cores; nothing else runs on the machine";
+  }
+  if (network == sim::Network::kFlow) {
+    return "network flow: messages, collectives and copies share links, max-min fair, and take "
+           "what their closed form says where they are alone; collectives inside blocks have their "
+           "NVLinks to themselves";
+  }
+  return "network nccl: closed forms on an idle network; link latencies, wiring, leaf and spine of "
+         "the cluster don't enter, nor that several groups of a node share its NICs";
+}
+
 StepSimulation::StepSimulation(const scenarios::Scenario& scenario, sim::Network network)
     : scenario_(scenario),
       network_(network),
@@ -79,8 +92,8 @@ StepSimulation::StepSimulation(const scenarios::Scenario& scenario, sim::Network
   });
 }
 
-Prediction StepSimulation::Predict(const std::string& commit) const {
-  reports::Analysis analysis;
+Prediction StepSimulation::PredictInto(reports::Analysis& analysis,
+                                       const std::string& commit) const {
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
   Run(program_, scenario_.cluster, profile_, network_, FactsOf(scenario_, commit), sink,
@@ -91,6 +104,20 @@ Prediction StepSimulation::Predict(const std::string& commit) const {
   prediction.step_time_s = scenario_.metric == scenarios::StepMetric::kForwardBackward
                                ? prediction.forward_backward_time_s
                                : prediction.figures.step_time_s;
+  return prediction;
+}
+
+Prediction StepSimulation::Predict(const std::string& commit) const {
+  reports::Analysis analysis;
+  return PredictInto(analysis, commit);
+}
+
+Prediction StepSimulation::PredictWithPath(const std::string& commit) const {
+  reports::Analysis analysis(reports::Analysis::Path::kWhole);
+  Prediction prediction = PredictInto(analysis, commit);
+  prediction.figures.assumptions.push_back(NetworkAssumption(scenario_.cluster, network_));
+  internal::NameBottleneckLinks(program_, topology::Cluster(scenario_.cluster),
+                                prediction.figures.path);
   return prediction;
 }
 

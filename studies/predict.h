@@ -4,6 +4,7 @@
 
 #include "plan/program/program.h"
 #include "profiles/profile.h"
+#include "reports/analysis.h"
 #include "reports/figures.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
@@ -17,13 +18,16 @@ struct Prediction {
   double forward_backward_time_s = 0;  ///< see reports::ForwardBackward
 };
 
+/// What a prediction leaves out about traffic, by the network model.
+std::string NetworkAssumption(const topology::ClusterSpec& cluster, sim::Network network);
+
 /// A scenario's program, to be simulated as often as one likes on other machines: building it
 /// costs as much as simulating it.
 ///
 /// Ranks that do the same are folded. Simulations with flows take turns: only one may run at a time
-/// in a process. Where the scenario's profile asks for
-/// it, the clock follows the step's power balance, found by simulating a few times. Thread-safe:
-/// const only. Lifetime: the scenario must outlive it.
+/// in a process. Where the scenario's profile asks for it, the clock follows the step's power
+/// balance, found by simulating a few times. Thread-safe: const only. Lifetime: the scenario must
+/// outlive it.
 class StepSimulation {
  public:
   explicit StepSimulation(const scenarios::Scenario& scenario,
@@ -34,6 +38,10 @@ class StepSimulation {
   /// Throws base::Error when the profile lacks a parameter or the program deadlocks.
   Prediction Predict(const std::string& commit) const;
 
+  /// The same with the whole critical path (Figures::path); pieces that move bytes have their links
+  /// (internal/bottleneck_links.h).
+  Prediction PredictWithPath(const std::string& commit) const;
+
   /// The step's time alone (by the scenario's metric), with another profile and cluster.
   double StepTime(const profiles::Profile& profile, const topology::ClusterSpec& cluster) const;
 
@@ -43,6 +51,8 @@ class StepSimulation {
   const profiles::Profile& profile() const { return profile_; }
 
  private:
+  Prediction PredictInto(reports::Analysis& analysis, const std::string& commit) const;
+
   const scenarios::Scenario& scenario_;
   sim::Network network_;
   plan::Program program_;

@@ -31,7 +31,7 @@ class Walker {
   void Add(const SpanRef& ref, int category, std::int64_t begin) {
     begin = std::clamp(begin, window_.begin, at_);
     if (begin == at_) return;
-    path_.pieces.push_back({ref, category, begin, at_});
+    path_.pieces.push_back({ref, category, begin, at_, false});
     at_ = begin;
   }
 
@@ -41,7 +41,7 @@ class Walker {
     if (begin == at_) return;
     const auto first = static_cast<std::ptrdiff_t>(path_.pieces.size());
     const auto piece = [&](int category, std::int64_t from, std::int64_t to) {
-      path_.pieces.push_back({waiting, category, from, to});
+      path_.pieces.push_back({waiting, category, from, to, true});
     };
     SplitByWaits(
         record_.waits(rank_class), begin, at_,
@@ -92,7 +92,7 @@ class Walker {
     SplitByShares(op, record_.role_of(ref.rank_class).shares_of(op), begin, at_,
                   [&](traces::Category category, std::int64_t from, std::int64_t to) {
                     if (from == to) return;
-                    path_.pieces.push_back({ref, static_cast<int>(category), from, to});
+                    path_.pieces.push_back({ref, static_cast<int>(category), from, to, false});
                   });
     std::reverse(path_.pieces.begin() + first, path_.pieces.end());
     at_ = begin;

@@ -19,6 +19,7 @@ struct PathPiece {
   int category = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  bool is_wait = false;  // the op did not run yet
 };
 
 /// A thing that something waited for. Both are on one rank.

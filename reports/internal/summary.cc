@@ -96,6 +96,35 @@ void ShareOutPath(const RunRecord& record, const CriticalPath& path, Figures& fi
   }
 }
 
+const char* KindOf(const PathPiece& piece, OpClass kind) {
+  if (piece.is_wait) return "wait";
+  switch (kind) {
+    case OpClass::kCollective:
+      return "collective";
+    case OpClass::kP2P:
+      return "p2p";
+    case OpClass::kCopy:
+      return "copy";
+    default:
+      return "compute";
+  }
+}
+
+PathSegment SegmentOf(const RunRecord& record, const Window& window, const PathPiece& piece,
+                      const Figures& figures) {
+  const OpFacts& op = record.op(piece.ref);
+  return {.category = PathCategoryName(piece.category),
+          .module = ModuleName(figures, op.module),
+          .op = record.name(op),
+          .rank = record.rank_class(piece.ref.rank_class).representative,
+          .microbatch = op.microbatch,
+          .start_ps = piece.begin - window.begin,
+          .end_ps = piece.end - window.begin,
+          .kind = KindOf(piece, op.kind),
+          .op_index = piece.ref.op,
+          .transfer = piece.ref.transfer};
+}
+
 }  // namespace
 
 void DescribeRun(const traces::Header& header, Figures& figures) {
@@ -196,15 +225,15 @@ void SummarizePath(const RunRecord& record, const Window& window, const Critical
   });
   longest.resize(std::min(longest.size(), kNumLongestSegments));
   for (const PathPiece& piece : longest) {
-    const OpFacts& op = record.op(piece.ref);
-    figures.longest_segments.push_back(
-        {.category = PathCategoryName(piece.category),
-         .module = ModuleName(figures, op.module),
-         .op = record.name(op),
-         .rank = record.rank_class(piece.ref.rank_class).representative,
-         .microbatch = op.microbatch,
-         .start_ps = piece.begin - window.begin,
-         .end_ps = piece.end - window.begin});
+    figures.longest_segments.push_back(SegmentOf(record, window, piece, figures));
+  }
+}
+
+void ListPath(const RunRecord& record, const Window& window, const CriticalPath& path,
+              Figures& figures) {
+  figures.path.reserve(path.pieces.size());
+  for (auto piece = path.pieces.rbegin(); piece != path.pieces.rend(); ++piece) {
+    figures.path.push_back(SegmentOf(record, window, *piece, figures));
   }
 }
 

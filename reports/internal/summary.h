@@ -25,6 +25,9 @@ void AverageTime(const RunRecord& record, const Window& window,
 
 void SummarizePath(const RunRecord& record, const Window& window, const CriticalPath& path,
                    Figures& figures);
+/// Every piece, first to last.
+void ListPath(const RunRecord& record, const Window& window, const CriticalPath& path,
+              Figures& figures);
 
 void SummarizeMemory(const RunRecord& record, const traces::Trailer& trailer, Figures& figures);
 

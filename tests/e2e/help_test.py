@@ -3,7 +3,8 @@
 import isthmus_cli
 from isthmus_cli import run
 
-VERBS = ["simulate", "plan", "topology", "scenario", "validate", "report", "run", "compare"]
+VERBS = ["simulate", "whatif", "plan", "topology", "scenario", "validate", "report", "run",
+         "compare"]
 
 
 class HelpTest(isthmus_cli.CliTest):

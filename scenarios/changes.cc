@@ -1,0 +1,156 @@
+#include "scenarios/changes.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "scenarios/internal/diagnostics.h"
+#include "scenarios/internal/node.h"
+#include "scenarios/internal/parse.h"
+
+namespace isthmus::scenarios {
+namespace {
+
+using internal::Node;
+
+constexpr std::string_view kParameterPrefix = "parameters.";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOfEveryGroup = {{
+    {"cluster.nvlink.bandwidth", "nvlink_bandwidth"},
+    {"cluster.nvlink.latency", "nvlink_latency"},
+    {"cluster.nic.bandwidth", "nic_bandwidth"},
+    {"cluster.nic.latency", "nic_latency"},
+    {"cluster.pcie.bandwidth", "pcie_bandwidth"},
+    {"cluster.pcie.latency", "pcie_latency"},
+}};
+
+std::string_view KeyOf(std::string_view assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+std::string_view ValueOf(std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) return {};
+  const std::string_view value = assignment.substr(equals + 1);
+  const std::size_t begin = value.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return value.substr(begin, value.find_last_not_of(' ') + 1 - begin);
+}
+
+// The key of a node group that a key stands for in every group; empty if it is no such key.
+std::string_view GroupKey(std::string_view key) {
+  for (const auto& [name, group_key] : kOfEveryGroup) {
+    if (key == name) return group_key;
+  }
+  return {};
+}
+
+// The number a text is, all of it; numbers with a sign are none.
+std::optional<double> UnsignedNumber(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(number) || text.starts_with('-')) return std::nullopt;
+  return number;
+}
+
+// What a relative value multiplies by.
+std::optional<double> FactorOf(std::string_view value) {
+  if (value.ends_with('x')) return UnsignedNumber(value.substr(0, value.size() - 1));
+  const bool is_more = value.starts_with('+');
+  if (!value.ends_with('%') || !(is_more || value.starts_with('-'))) return std::nullopt;
+  constexpr double kPercent = 100;
+  const std::optional<double> percent = UnsignedNumber(value.substr(1, value.size() - 2));
+  if (!percent || (!is_more && *percent > kPercent)) return std::nullopt;
+  return (kPercent + (is_more ? *percent : -*percent)) / kPercent;
+}
+
+// "50 GB/s" times 2 is "100 GB/s"; nothing for what doesn't begin with a number.
+std::optional<std::string> Scaled(const std::string& text, double factor) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  // Fifteen digits drop the noise of the product.
+  return fmt::format("{:.15g}{}", number * factor, end);
+}
+
+// The single value at a key: a figure's is beside its source.
+std::string BeforeOf(const Scenario& base, const Node& effective, const std::string& key) {
+  if (key.starts_with(kParameterPrefix)) {
+    const std::string name = key.substr(kParameterPrefix.size());
+    return base.profile.has(name) ? fmt::format("{}", base.profile.Get(name).value) : "";
+  }
+  const internal::Place place = internal::Locate(effective, key);
+  if (!place.is_exact) return {};
+  const Node* value = place.node->is_map() ? place.node->Find("value") : place.node;
+  return value != nullptr && value->is_scalar() ? value->text : "";
+}
+
+}  // namespace
+
+bool NeedsBase(std::string_view assignment) {
+  return FactorOf(ValueOf(assignment)).has_value() || !GroupKey(KeyOf(assignment)).empty();
+}
+
+std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::string>& assignments) {
+  internal::Diagnostics diagnostics;
+  const Node effective = internal::ParseYaml(base.effective_yaml, base.name, diagnostics);
+  ISTHMUS_CHECK(diagnostics.empty(), "an effective scenario that is no YAML");
+  std::vector<Change> changes;
+  for (const std::string& assignment : assignments) {
+    if (assignment.find('=') == std::string::npos) {
+      diagnostics.Add({internal::Origin::Kind::kSet, assignment, 0, 0}, {}, "no value is given",
+                      "write key.path=value, as in nodes=2 or cluster.nic.bandwidth=2x");
+      continue;
+    }
+    const std::string value(ValueOf(assignment));
+    std::vector<std::string> keys = {std::string(KeyOf(assignment))};
+    if (const std::string_view group_key = GroupKey(keys.front()); !group_key.empty()) {
+      keys.clear();
+      for (const topology::NodeGroup& group : base.cluster.node_groups) {
+        keys.push_back(fmt::format("cluster.node_groups.{}.{}", group.name, group_key));
+      }
+    }
+    const std::optional<double> factor = FactorOf(value);
+    for (std::string& key : keys) {
+      std::string before = BeforeOf(base, effective, key);
+      std::string after = factor ? Scaled(before, *factor).value_or('"' + value + '"') : value;
+      changes.push_back({std::move(key), std::move(before), std::move(after)});
+    }
+  }
+  diagnostics.ThrowIfAny();
+  return changes;
+}
+
+std::vector<std::string> OverridesOf(const std::vector<Change>& changes) {
+  std::vector<std::string> overrides;
+  for (const Change& change : changes) overrides.push_back(change.key + "=" + change.after);
+  return overrides;
+}
+
+std::vector<std::string> MakeAbsolute(
+    const std::vector<std::string>& assignments,
+    const std::function<Scenario(const std::vector<std::string>&)>& load) {
+  if (std::ranges::none_of(assignments, NeedsBase)) return assignments;
+  std::vector<std::string> others;
+  std::ranges::copy_if(assignments, std::back_inserter(others),
+                       [](const std::string& assignment) { return !NeedsBase(assignment); });
+  const Scenario base = load(others);
+  std::vector<std::string> absolute;
+  for (const std::string& assignment : assignments) {
+    if (!NeedsBase(assignment)) {
+      absolute.push_back(assignment);
+      continue;
+    }
+    std::ranges::move(OverridesOf(ChangesOf(base, {assignment})), std::back_inserter(absolute));
+  }
+  return absolute;
+}
+
+}  // namespace isthmus::scenarios

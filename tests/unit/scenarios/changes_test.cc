@@ -1,0 +1,94 @@
+#include "scenarios/changes.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace isthmus::scenarios {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kGpt = "scenarios/examples/gpt-8gpu.yaml";  // global_batch 64, NIC 50 GB/s
+
+std::vector<std::string> Overrides(const std::vector<std::string>& assignments) {
+  return OverridesOf(ChangesOf(LoadScenario(kGpt), assignments));
+}
+
+std::string ErrorOf(const std::vector<std::string>& overrides) {
+  try {
+    LoadScenario(kGpt, overrides);
+  } catch (const base::ScenarioError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ChangesTest, RelativeValuesAreOfTheNumberThatIsThere) {
+  EXPECT_THAT(Overrides({"workload.global_batch=2x"}), ElementsAre("workload.global_batch=128"));
+  EXPECT_THAT(Overrides({"workload.global_batch=+50%"}), ElementsAre("workload.global_batch=96"));
+  EXPECT_THAT(Overrides({"workload.global_batch=-25%"}), ElementsAre("workload.global_batch=48"));
+  EXPECT_THAT(Overrides({"workload.global_batch=0.5x"}), ElementsAre("workload.global_batch=32"));
+}
+
+TEST(ChangesTest, DefaultsDerivedValuesAndUnitsCount) {
+  // microbatch_size is left out (1), num_microbatches derived: 64 / (dp 2 · 1).
+  EXPECT_THAT(Overrides({"workload.microbatch_size=4x"}),
+              ElementsAre("workload.microbatch_size=4"));
+  EXPECT_THAT(Overrides({"workload.num_microbatches=2x"}),
+              ElementsAre("workload.num_microbatches=64"));
+  // 50 GB/s · 1.1 is 55.00000000000001 in binary.
+  EXPECT_THAT(Overrides({"cluster.node_groups.dgx.nic_bandwidth=+10%"}),
+              ElementsAre("cluster.node_groups.dgx.nic_bandwidth=55 GB/s"));
+}
+
+TEST(ChangesTest, ShortKeysStandForEveryNodeGroup) {
+  EXPECT_THAT(Overrides({"cluster.nic.bandwidth=2x", "cluster.nvlink.latency=1 us"}),
+              ElementsAre("cluster.node_groups.dgx.nic_bandwidth=100 GB/s",
+                          "cluster.node_groups.dgx.nvlink_latency=1 us"));
+}
+
+TEST(ChangesTest, ParametersAreOfTheProfile) {
+  const Scenario base = LoadScenario(kGpt);
+  const double ratio = base.profile.Number("clock.bf16.ratio");
+  const std::vector<Change> changes = ChangesOf(base, {"parameters.clock.bf16.ratio=0.5x"});
+  EXPECT_EQ(std::stod(changes.front().before), ratio);
+  EXPECT_EQ(std::stod(changes.front().after), ratio / 2);
+}
+
+TEST(ChangesTest, LoadingTakesRelativeValuesOfWhatAllOthersGiveAndTheLaterOfAKey) {
+  const Scenario scenario = LoadScenario(
+      kGpt, {"workload.global_batch=16", "workload.global_batch=2x", "cluster.nic.bandwidth=2x",
+             "cluster.nvlink.bandwidth=2x", "cluster.node_groups.dgx.nvlink_bandwidth=300 GB/s"});
+  EXPECT_EQ(scenario.job.workload.global_batch, 32);
+  EXPECT_EQ(scenario.cluster.node_groups.front().nic_bandwidth.value.value(), 100e9);
+  EXPECT_EQ(scenario.cluster.node_groups.front().nvlink_bandwidth.value.value(), 300e9);
+}
+
+TEST(ChangesTest, WhatIsNoNumberStaysForTheReaderToRefuse) {
+  EXPECT_THAT(ErrorOf({"modules.llm.model=2x"}), HasSubstr("there is no model named 2x"));
+  EXPECT_THAT(ErrorOf({"workload.global_batch=-150%"}),
+              HasSubstr("\"-150%\" is not a whole number"));
+  EXPECT_THAT(ErrorOf({"workload.globl_batch=2x"}), HasSubstr("did you mean global_batch?"));
+  EXPECT_THAT(ErrorOf({"workload.global_batch=1.01x"}),
+              HasSubstr("\"64.64\" is not a whole number"));
+  EXPECT_THAT(ErrorOf({"workload.global_batch=x"}), HasSubstr("\"x\" is not a whole number"));
+  EXPECT_THROW(ChangesOf(LoadScenario(kGpt), {"nodes"}), base::ScenarioError);
+}
+
+TEST(ChangesTest, PlainAssignmentsNeedNoBase) {
+  EXPECT_FALSE(NeedsBase("workload.global_batch=64"));
+  EXPECT_FALSE(NeedsBase("modules.llm.model=llama3-8b"));
+  EXPECT_FALSE(NeedsBase("nodes"));
+  EXPECT_FALSE(NeedsBase("name=max"));
+  EXPECT_TRUE(NeedsBase("nodes=2x"));
+  EXPECT_TRUE(NeedsBase("cluster.pcie.latency=1 us"));
+}
+
+}  // namespace
+}  // namespace isthmus::scenarios

@@ -148,6 +148,31 @@ TEST(WhatIfTest, AnotherProgramIsComparedByModule) {
   EXPECT_EQ(difference.changes.front().after, "4");
 }
 
+// The quickstart with 16 samples: 8 for each of the LLM's two copies, and 2 for each of the four
+// encoder ranks of a copy. What the vision encoder computes on the critical path.
+std::int64_t VisionCompute(const std::string& images_per_sample) {
+  const reports::StepDifference difference =
+      WhatIf({.scenario = "scenarios/quickstart.yaml",
+              .overrides = {"workload.global_batch=16"},
+              .changes = {"modules.vision.images_per_sample=" + images_per_sample},
+              .commit = "test"});
+  std::int64_t sum = 0;
+  for (const reports::DifferenceTerm& term : difference.terms) {
+    if (term.module == "vision" && term.category == "compute") sum += term.changed_ps;
+  }
+  return sum;
+}
+
+TEST(WhatIfTest, UnevenSamplesCostWhatTheFullestCopyHasUnlessReordered) {
+  // All images in the second copy: its encoder ranks have 4 each, as if every sample had 2.
+  const std::int64_t uneven = VisionCompute("[0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2]");
+  EXPECT_EQ(uneven, VisionCompute("2"));
+  // One sample with and one without on every encoder rank: 2 images, as if every sample had 1.
+  const std::int64_t reordered = VisionCompute("[0, 2]");
+  EXPECT_EQ(reordered, VisionCompute("1"));
+  EXPECT_GT(uneven, reordered);
+}
+
 TEST(WhatIfTest, MistakesAreAtTheOption) {
   try {
     Ask("tp: 2", 2, 1, {"workload.globl_batch=2x", "cluster.nic.bandwidth=2y"});

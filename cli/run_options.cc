@@ -1,6 +1,7 @@
 #include "cli/run_options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -98,12 +99,25 @@ std::vector<std::string> ToArguments(const RunOptions& options) {
   return arguments;
 }
 
+namespace {
+
+// Where a checkpoint is written before it gets its name.
+std::string PartialOf(const std::string& checkpoint) {
+  const std::filesystem::path folder(checkpoint);
+  return (folder.has_filename() ? folder : folder.parent_path()).string() + ".partial";
+}
+
+}  // namespace
+
 RunnableScenario LoadRunnable(const RunOptions& options) {
   std::vector<std::string> outputs;
   for (const auto& output : {options.trace, options.checkpoint}) {
     if (output) outputs.push_back(*output);
   }
-  CheckFiles({options.scenario}, outputs);
+  if (options.checkpoint) outputs.push_back(PartialOf(*options.checkpoint));
+  std::vector<std::string> inputs = {options.scenario};
+  if (options.resume && options.resume != options.checkpoint) inputs.push_back(*options.resume);
+  CheckFiles(inputs, outputs);
   RunnableScenario runnable;
   runnable.scenario =
       scenarios::LoadScenario(options.scenario, options.overrides, scenarios::DefaultSearchPaths(),

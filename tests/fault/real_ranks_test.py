@@ -162,13 +162,14 @@ class RealRanksTest(isthmus_cli.CliTest):
 
     def test_a_place_that_cannot_be_written_fails_every_rank_before_it_trains(self):
         (self.folder / "file").write_text("x")
-        for option, place in (("--trace", "file/step.isthmus"), ("--checkpoint", "file/state")):
+        for option, place, named in (("--trace", "file/step.isthmus", "/file: Not a directory"),
+                                     ("--checkpoint", "file/state", "/state.partial: Not a dir")):
             with self.subTest(option=option):
                 port = free_port()
                 ranks = [self.start_rank(rank, port, option, place, "--steps", 1000000)
                          for rank in range(2)]
                 for number, rank in enumerate(ranks):
-                    self.assert_rank_fails(rank, number, 3, "file")
+                    self.assert_rank_fails(rank, number, 3, named)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
                          ["file", "small.yaml"])
 

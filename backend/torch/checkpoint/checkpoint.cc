@@ -32,11 +32,33 @@ fs::path Beside(const fs::path& folder, const char* ending) {
   return name.string() + ending;
 }
 
-void CheckReplaceable(const fs::path& folder) {
+/// Whether the folder may be replaced: it is not there, or holds a checkpoint, or nothing.
+void CheckReplaceable(const fs::path& folder) try {
+  const fs::path partial = Beside(folder, ".partial");
+  if (fs::exists(partial) && !(fs::is_directory(partial) && internal::HoldsOnlyParts(partial))) {
+    throw base::Error(fmt::format("{} is in the way: it is no checkpoint that was left unfinished",
+                                  partial.string()));
+  }
   if (!fs::exists(folder)) return;
   if (fs::is_directory(folder) && (fs::is_empty(folder) || internal::IsCheckpoint(folder))) return;
   throw base::Error(
       fmt::format("{} is not a checkpoint, and would be replaced by one", folder.string()));
+} catch (const fs::filesystem_error& error) {
+  throw base::IoError("look at", folder.string(), error.code().value());
+}
+
+/// Makes the folder and takes away again what was made of it.
+void TryToMake(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path at = folder; !at.empty() && !fs::exists(at, error); at = at.parent_path())
+    missing.push_back(at);
+  if (missing.empty()) return;
+  fs::create_directories(folder, error);
+  const int reason = error.value();
+  // Only what is empty goes: others may have begun to use it.
+  for (const fs::path& made : missing) fs::remove(made, error);
+  if (reason != 0) throw base::IoError("make", folder.string(), reason);
 }
 
 void MakeEmpty(const fs::path& folder) {
@@ -209,9 +231,7 @@ void CheckPlace(const fs::path& folder, Communicator& control) {
   RunOnAll(control, [&] {
     if (control.index() > 0) return;
     CheckReplaceable(folder);
-    const fs::path partial = Beside(folder, ".partial");
-    MakeEmpty(partial);
-    fs::remove(partial);
+    TryToMake(Beside(folder, ".partial"));
   });
 }
 

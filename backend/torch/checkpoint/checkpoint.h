@@ -34,8 +34,9 @@ struct CheckpointFacts {
 std::uint64_t HashOfModel(const plan::Program& program);
 
 /// Throws on every rank, before anything is trained, where WriteCheckpoint() could not work:
-/// base::Error where `folder` holds something else than a checkpoint, which writing one would
-/// replace, base::IoError where no folder can be made. All ranks call it.
+/// base::Error where `folder` or `<folder>.partial` holds something else than a checkpoint, which
+/// writing one would replace, base::IoError where rank 0 can't make such a folder. Changes nothing.
+/// All ranks call it.
 void CheckPlace(const std::filesystem::path& folder, Communicator& control);
 
 /// Writes the checkpoint; an older one of that name is replaced when the new one is whole. All

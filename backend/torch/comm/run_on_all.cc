@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/comm/words.h"
 #include "base/error.h"
 
 namespace isthmus::backend {
@@ -19,7 +20,7 @@ struct Failure {
 
 Failure Try(const std::function<void()>& work) {
   const auto failed = [](const std::exception& error, bool is_io) {
-    std::string text = error.what();
+    std::string text = WordsOf(error);
     if (text.empty()) text = "unknown error";
     return Failure{static_cast<std::int64_t>(text.size()), is_io, text};
   };
@@ -27,8 +28,10 @@ Failure Try(const std::function<void()>& work) {
     work();
   } catch (const base::IoError& error) {
     return failed(error, true);
-  } catch (const std::exception& error) {
+  } catch (const base::Error& error) {
     return failed(error, false);
+  } catch (const std::exception& error) {  // memory, libraries: nobody's mistake in what was asked
+    return failed(error, true);
   }
   return {};
 }

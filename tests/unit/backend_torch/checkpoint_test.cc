@@ -221,6 +221,35 @@ TEST(Checkpoint, AnImpossiblePlaceIsKnownBeforeAndAPossibleOneStaysAsItIs) {
   EXPECT_EQ(std::distance(fs::directory_iterator(test), fs::directory_iterator()), 1);
 }
 
+TEST(Checkpoint, WhatLiesInTheWayIsNotTouchedWhenAPlaceIsTried) {
+  const fs::path test = FreshFolder();
+  // The newest state of a run that was killed before it had its name, and somebody's own folder.
+  Write(test / "state.partial", 0, 3);
+  fs::create_directories(test / "other.partial");
+  std::ofstream(test / "other.partial" / "notes.txt") << "x";
+  std::vector<std::string> errors(2);
+  std::vector<std::string> long_name(2);
+  RunOnRanks(ProgramOf(2), [&](base::Rank rank, backend::Communicators& communicators) {
+    backend::CheckPlace(test / "state", communicators.control());
+    backend::CheckPlace(test / "made" / "by" / "it", communicators.control());
+    try {
+      backend::CheckPlace(test / "other", communicators.control());
+    } catch (const base::Error& error) {
+      errors[rank.index()] = error.what();
+    }
+    try {
+      backend::CheckPlace(test / std::string(300, 'x'), communicators.control());
+    } catch (const base::IoError& error) {
+      long_name[rank.index()] = error.what();
+    }
+  });
+  ExpectOnBoth(errors, "other.partial is in the way");
+  ExpectOnBoth(long_name, "File name too long");
+  EXPECT_EQ(ReadOnTwo(test / "state.partial"), (std::vector<std::string>{"", ""}));
+  EXPECT_TRUE(fs::exists(test / "other.partial" / "notes.txt"));
+  EXPECT_FALSE(fs::exists(test / "made"));
+}
+
 TEST(Checkpoint, AFailedWriteThrowsOnEveryRankAndLeavesTheOlderOne) {
   const fs::path test = FreshFolder();
   const fs::path folder = test / "saved";

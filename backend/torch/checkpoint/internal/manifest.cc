@@ -67,12 +67,17 @@ void WriteManifest(const std::filesystem::path& folder, const Manifest& manifest
   base::WriteFile(folder / "manifest", text + ChecksumLine(text));
 }
 
-bool IsCheckpoint(const std::filesystem::path& folder) {
+bool HoldsOnlyParts(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool is_state = name.starts_with("rank-") && name.ends_with(".state");
     if (name != "manifest" && !is_state) return false;
   }
+  return true;
+}
+
+bool IsCheckpoint(const std::filesystem::path& folder) {
+  if (!HoldsOnlyParts(folder)) return false;
   std::ifstream file(folder / "manifest");
   std::string line;
   return std::getline(file, line) && line == kFirstLine;

@@ -19,7 +19,9 @@ std::filesystem::path StateFileOf(const std::filesystem::path& folder, std::size
 
 /// Throws base::IoError.
 void WriteManifest(const std::filesystem::path& folder, const Manifest& manifest);
-/// Whether the folder has one, corrupt or not, and nothing that is no part of a checkpoint.
+/// Whether the folder is empty or has nothing but what checkpoints have, by the names.
+bool HoldsOnlyParts(const std::filesystem::path& folder);
+/// The same, and it has a manifest, corrupt or not.
 bool IsCheckpoint(const std::filesystem::path& folder);
 /// Throws base::Error with the path.
 Manifest ReadManifest(const std::filesystem::path& folder);

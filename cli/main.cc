@@ -336,6 +336,7 @@ int Main(int argc, char** argv) {
 }  // namespace isthmus::cli
 
 int main(int argc, char** argv) {
+  isthmus::cli::IgnoreLostReaders();
   // Texts of files and of ranks bring their place and the word themselves.
   const auto report = [](const std::string& text) {
     const bool is_complete = text.find("error: ") != std::string::npos;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -64,6 +66,8 @@ void CheckOutput(const std::vector<std::string>& inputs, const Output& output) {
   if (output.file) CheckFiles(inputs, {*output.file});
 }
 
+void IgnoreLostReaders() { static_cast<void>(std::signal(SIGPIPE, SIG_IGN)); }
+
 void Write(const Output& output, const std::string& text) {
   if (output.file) {
     base::AtomicFile file(*output.file);
@@ -72,8 +76,12 @@ void Write(const Output& output, const std::string& text) {
     return;
   }
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (written != text.size() || std::fflush(stdout) != 0)
-    throw base::IoError("cannot write to standard output");
+  if (written == text.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) {
+    static_cast<void>(std::signal(SIGPIPE, SIG_DFL));
+    static_cast<void>(std::raise(SIGPIPE));
+  }
+  throw base::IoError("cannot write to standard output");
 }
 
 void Tell(const std::string& text) {

@@ -19,7 +19,10 @@ void CheckFiles(const std::vector<std::string>& inputs, const std::vector<std::s
 /// The same for a verb whose one output is that of -o.
 void CheckOutput(const std::vector<std::string>& inputs, const Output& output);
 
-/// Writes an answer to standard output or to the file of -o.
+/// For every program's start: a reader that is gone ends what is written to it and nothing else.
+void IgnoreLostReaders();
+/// Writes an answer to standard output or to the file of -o. Where the reader of standard output is
+/// gone, the process ends as any that writes to a closed pipe.
 void Write(const Output& output, const std::string& text);
 /// Writes to standard error, for whoever watches: where nobody can (a full disk, a pipe that was
 /// closed), nothing is said, and what goes on goes on.

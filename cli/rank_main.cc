@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -121,23 +122,26 @@ int Main(int argc, char** argv, std::string& name) {
 }  // namespace isthmus::cli
 
 int main(int argc, char** argv) {
+  isthmus::cli::IgnoreLostReaders();
   std::string name = "isthmus-rank";
-  const auto report = [&name](const std::exception& error) {
+  const auto report = [&name](std::string_view text) {
     // Texts of files and of communication bring the word themselves.
-    const std::string_view text = error.what();
     const bool complete = text.find("error: ") != std::string_view::npos;
     isthmus::cli::Tell(fmt::format("{}: {}{}\n", name, complete ? "" : "error: ", text));
   };
   try {
     return isthmus::cli::Main(argc, argv, name);
   } catch (const isthmus::base::IoError& error) {
-    report(error);
+    report(error.what());
     return isthmus::cli::kWorldFailure;
   } catch (const isthmus::base::Error& error) {
-    report(error);
+    report(error.what());
     return isthmus::cli::kUserError;
+  } catch (const std::bad_alloc&) {
+    report("out of memory");
+    return isthmus::cli::kWorldFailure;
   } catch (const std::exception& error) {
-    report(error);
+    report(error.what());
     return isthmus::cli::kWorldFailure;
   }
 }

@@ -49,7 +49,9 @@ class CalibrateTest(isthmus_cli.CliTest):
         with tempfile.TemporaryDirectory() as folder:
             process = subprocess.Popen(
                 [BINARY, "calibrate", "--quick", "-o", pathlib.Path(folder) / "here.yaml"],
-                env={**os.environ, "TMPDIR": folder}, text=True, stderr=subprocess.PIPE)
+                env={**os.environ, "TMPDIR": folder}, text=True, stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            self.addCleanup(process.kill)
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
             deadline = time.monotonic() + 30
             while len(children.read_text().split()) < 4 and time.monotonic() < deadline:

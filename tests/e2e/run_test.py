@@ -94,8 +94,11 @@ class RunTest(isthmus_cli.CliTest):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number):
                 self.make_rank("echo $$ >&2; sleep 1000")
-                process = subprocess.Popen(self.command(), cwd=self.folder, text=True,
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process = subprocess.Popen(
+                    self.command(), cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,  # A shell in the background ignores interrupts.
+                    preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+                self.addCleanup(process.kill)
                 ids = [int(process.stderr.readline().split()[-1]) for _ in range(2)]
                 self.assertTrue(all(runs(process_id) for process_id in ids))
                 process.send_signal(number)
@@ -109,8 +112,8 @@ class RunTest(isthmus_cli.CliTest):
         self.make_rank("trap '' HUP; echo up >&2; sleep 1; echo done")
         process = subprocess.Popen(["nohup", *self.command()], cwd=self.folder, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        while "up" not in process.stderr.readline():
-            pass
+        self.addCleanup(process.kill)
+        self.assertTrue(any("up" in line for line in iter(process.stderr.readline, "")))
         process.send_signal(signal.SIGHUP)
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
@@ -124,6 +127,23 @@ class RunTest(isthmus_cli.CliTest):
                                         env={**os.environ, "CODE": str(code)}, check=False,
                                         stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
                 self.assertEqual(result.returncode, code)
+
+    def test_a_standard_error_that_nobody_reads_any_more_is_no_failure(self):
+        self.make_rank('echo "step" >&2; echo "answer"; exit $CODE')
+        for code in (0, 3):
+            with self.subTest(code=code):
+                read, write = os.pipe()
+                os.close(read)
+                result = subprocess.run(self.command(), cwd=self.folder, timeout=60, stderr=write,
+                                        env={**os.environ, "CODE": str(code)}, check=False,
+                                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+                os.close(write)
+                self.assertEqual(result.returncode, code)
+
+    def test_a_checkpoint_is_not_written_over_what_is_resumed(self):
+        self.make_rank("exit 0")
+        result = self.run_it("--resume", "state.partial", "--checkpoint", "state/")
+        self.assert_user_error(result, "state.partial: would overwrite what is read")
 
     def test_ranks_end_when_it_is_killed(self):
         self.make_rank("echo $$ >&2; exec sleep 1000")

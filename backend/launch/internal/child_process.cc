@@ -72,6 +72,7 @@ struct ChildSetup {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
   if (has_parent && ::dup2(setup.input, STDIN_FILENO) >= 0 &&
       ::dup2(setup.output, STDOUT_FILENO) >= 0 && ::dup2(setup.error, STDERR_FILENO) >= 0) {
     ::execve(setup.program, setup.arguments, setup.environment);

@@ -72,6 +72,18 @@ void WriteFiles(const TopologyOptions& options, const topology::Cluster& cluster
   if (!options.picture.empty()) base::WriteFile(options.picture, topology::DrawCluster(cluster));
 }
 
+std::string AnswerOf(const TopologyOptions& options, const topology::Cluster& cluster) {
+  if (options.dot) return topology::ClusterGraph(cluster).Dot();
+  const bool json = options.output.json;
+  if (!options.from) {
+    return json ? internal::JsonText(ClusterJson(cluster)) : topology::DescribeCluster(cluster);
+  }
+  const base::Rank from{*options.from};
+  const base::Rank to{*options.to};
+  return json ? internal::JsonText(RouteJson(cluster, from, to))
+              : topology::DescribeRoute(cluster, from, to);
+}
+
 }  // namespace
 
 int Topology(const TopologyOptions& options) {
@@ -79,18 +91,9 @@ int Topology(const TopologyOptions& options) {
     throw base::Error("topology: --from and --to belong together; give both ranks of the transfer");
   }
   const topology::Cluster cluster(scenarios::LoadCluster(options.cluster, options.nodes));
+  const std::string answer = AnswerOf(options, cluster);
   WriteFiles(options, cluster);
-  if (options.dot) {
-    Write(options.output, topology::ClusterGraph(cluster).Dot());
-  } else if (options.from) {
-    const base::Rank from{*options.from};
-    const base::Rank to{*options.to};
-    Write(options.output, options.output.json ? internal::JsonText(RouteJson(cluster, from, to))
-                                              : topology::DescribeRoute(cluster, from, to));
-  } else {
-    Write(options.output, options.output.json ? internal::JsonText(ClusterJson(cluster))
-                                              : topology::DescribeCluster(cluster));
-  }
+  Write(options.output, answer);
   return 0;
 }
 

@@ -69,8 +69,8 @@ double Seconds(const reports::ForwardBackward& forward_backward) {
 
 std::string NetworkAssumption(const topology::ClusterSpec& cluster, sim::Network network) {
   if (cluster.ranks_share != topology::RanksShare::kNothing) {
-    return "ranks share one device: messages and collectives of several groups at once don't slow "
-           "each other but through the cores; nothing else runs on the machine";
+    return "ranks share one device: every message and collective takes as long as beside such of "
+           "all other ranks; nothing else runs on the machine";
   }
   if (network == sim::Network::kFlow) {
     return "network flow: messages, collectives and copies share links, max-min fair, and take "

@@ -33,6 +33,10 @@ double NetOf(double time, double dispatch, double launches) {
 
 // Ranks a core while a row was measured.
 double SharingOf(const MeasuredRow& row, double cores) {
+  if (row.busy_ranks < 2) {
+    throw base::Error(fmt::format("the measurement {} {} does not say how many ranks were busy",
+                                  row.table, row.point));
+  }
   return std::max(1.0, row.busy_ranks / cores);
 }
 

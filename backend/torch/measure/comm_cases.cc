@@ -224,6 +224,7 @@ std::vector<MeasuredRow> MeasureStaged(const MeasuringRanks& ranks,
         rows.push_back(samples.ToMedianRow(
             fmt::format("staged.{}.ranks_{}", plan::ToText(kind), group->size()),
             fmt::format("b{}", bytes), /*held_out=*/true));
+        rows.back().busy_ranks = group->size();
       }
     }
   }

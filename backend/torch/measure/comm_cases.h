@@ -10,8 +10,8 @@
 
 namespace isthmus::backend {
 
-/// The ranks that measure together: all of them, and in parts of 2, 4, 8 neighbours, whose numbers
-/// are multiples of that. Ranks that fill no part are in none of that size.
+/// The ranks that measure together: all of them, and in parts of 2, 4, 8 neighbours, whose first
+/// rank is a multiple of that. Ranks that fill no part are in none of that size.
 struct MeasuringRanks {
   int rank = 0;
   int num_ranks = 1;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "backend/torch/comm/communicators.h"
+#include "backend/torch/comm/words.h"
 #include "backend/torch/device/device.h"
 #include "backend/torch/measure/comm_cases.h"
 #include "backend/torch/measure/device_cases.h"
@@ -162,7 +163,7 @@ std::vector<MeasuredRow> MeasureMachine(const MeasureOptions& options) {
           {.table = "versions", .point = fmt::format("torch {} with gloo", TORCH_VERSION)});
     return rows;
   } catch (const c10::Error& error) {
-    throw base::IoError(fmt::format("measuring: {}", error.what_without_backtrace()));
+    throw base::IoError(fmt::format("measuring: {}", WordsOf(error)));
   }
 }
 

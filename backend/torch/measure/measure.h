@@ -24,10 +24,11 @@ struct MeasureOptions {
 /// All ranks call it, each in a process of its own, and nothing else should run.
 ///
 /// On CPUs there should be no fewer ranks than the machine's cores. Rank 0 measures kernels alone
-/// while the others wait without a core; then 1, 2 … all ranks compute at once; then the first 2, 4
-/// … of them communicate, over the communicators that runs use. Kernels are timed by the processor
-/// time of their thread, so that being scheduled away doesn't count; messages by wall time and the
-/// processor time of the process. Every figure is the half-sample mode of its samples.
+/// while the others wait without a core; then 1, 2 … all ranks compute at once; then neighbours
+/// communicate in groups of 2, 4 … at once, over the communicators that runs use. Kernels are timed
+/// by the processor time of their thread, so that being scheduled away doesn't count, and are the
+/// half-sample mode of their samples; collectives and messages from the last member's begin to the
+/// last one's end, and by the processor time of the process, and are medians.
 ///
 /// On GPUs all ranks take the first one. Rank 0 measures it alone (MeasureDevice); then the ranks
 /// communicate between their hosts' memory and, for what is held out, between tensors of the GPU.

@@ -56,6 +56,10 @@ std::vector<MeasuredRow> Rows() {
   // 100 + 1 us over Gloo, two copies of 10 us, 1000 B at 50 and at 40 GB/s.
   rows.push_back(Row("staged.all_reduce.ranks_2", "b1000", 101e-6 + 20e-6 + 0.045e-6));
   rows.back().held_out = true;
+  for (MeasuredRow& row : rows) {
+    const bool communicates = row.table.starts_with("gloo.") || row.table.starts_with("staged.");
+    if (communicates) row.busy_ranks = 4;
+  }
   return rows;
 }
 

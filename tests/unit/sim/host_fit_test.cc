@@ -53,8 +53,10 @@ std::vector<MeasuredRow> Rows(int cores) {
     rows.push_back(reduce(ranks, 51'000));
     rows.back().held_out = true;
   }
-  for (const int bytes : {8, 16'384, 65'536})
+  for (const int bytes : {8, 16'384, 65'536}) {
     rows.push_back(Row("gloo.p2p", fmt::format("b{}", bytes), 60e-6, 20e-6));
+    rows.back().busy_ranks = 4;
+  }
   return rows;
 }
 
@@ -92,6 +94,12 @@ TEST(HostFit, CutsCoreTimeToWhatTheCoresCanHaveDone) {
   const profiles::Profile profile = Fit(rows);
   EXPECT_NEAR(profile.Time("gloo.broadcast.ranks_4.core.b8").value(), 50e-6, 1e-12);
   EXPECT_EQ(profile.Time("gloo.broadcast.ranks_4.wait.b8").value(), 0);
+}
+
+TEST(HostFit, WantsToKnowHowManyRanksSharedTheCores) {
+  std::vector<MeasuredRow> rows = Rows(2);
+  for (MeasuredRow& row : rows) row.busy_ranks = 0;
+  EXPECT_THROW((void)Fit(rows), base::Error);
 }
 
 TEST(HostFit, SpeedsNeverRiseWithMoreBusyRanks) {

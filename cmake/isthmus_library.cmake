@@ -68,7 +68,9 @@ endfunction()
 # isthmus_loads_flow_library(<program>): it may load the flow network, wherever it lies itself.
 function(isthmus_loads_flow_library target)
   if(TARGET isthmus_flow)
-    target_link_options(${target} PRIVATE "LINKER:-rpath,${PROJECT_BINARY_DIR}")
+    # As RPATH: a sanitizer's dlopen() doesn't look at the RUNPATH of who calls it.
+    target_link_options(${target} PRIVATE "LINKER:-rpath,${PROJECT_BINARY_DIR}"
+                        "LINKER:--disable-new-dtags")
     add_dependencies(${target} isthmus_flow)
   endif()
 endfunction()

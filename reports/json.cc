@@ -154,7 +154,7 @@ Json HottestJson(const LinkFigures& links) {
     rows.push_back({{"kind", use.kind},
                     {"from", use.from},
                     {"to", use.to},
-                    {"bandwidth_Bps", use.bandwidth_Bps},
+                    {"bandwidth_Bps", use.bytes_per_second},
                     {"bytes", use.bytes},
                     {"traffic_bytes", TrafficJson(use.traffic)},
                     {"utilisation", use.utilisation},

@@ -17,7 +17,7 @@ struct LinkUse {
   std::string kind;  // "nvlink", "pcie", "nic", "uplink", "core"
   std::string from;
   std::string to;
-  double bandwidth_Bps = 0;
+  double bytes_per_second = 0;
   std::int64_t bytes = 0;
   Traffic traffic;
   double utilisation = 0;         // bytes over what it could have carried in the whole run

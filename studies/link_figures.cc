@@ -131,7 +131,7 @@ class LinkDescription {
       reports::LinkUse use{.kind = std::string(topology::NameOf(link(number).kind)),
                            .from = topology::LabelOf(cluster_, link(number).from),
                            .to = topology::LabelOf(cluster_, link(number).to),
-                           .bandwidth_Bps = link(number).bandwidth.value(),
+                           .bytes_per_second = link(number).bandwidth.value(),
                            .traffic = TrafficOf(account.bytes),
                            .utilisation = utilisations[number],
                            .busy_s = InSeconds(account.busy_ps),

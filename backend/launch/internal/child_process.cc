@@ -11,6 +11,8 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace isthmus::backend::internal {
@@ -49,7 +51,8 @@ TextArray ArgumentsOf(const Command& command) {
 
 TextArray EnvironmentOf(const Command& command) {
   std::vector<std::string> texts;
-  for (const auto& [name, value] : command.environment) texts.push_back(name + "=" + value);
+  for (const auto& [name, value] : command.environment)
+    texts.push_back(fmt::format("{}={}", name, value));
   return TextArray(std::move(texts));
 }
 

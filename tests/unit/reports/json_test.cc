@@ -47,7 +47,7 @@ TEST(JsonTest, HasLinksOnlyIfTheyWereAskedFor) {
   figures.links->hottest = {{.kind = "nic",
                              .from = "nic 0.1",
                              .to = "leaf 0.1",
-                             .bandwidth_Bps = 5e10,
+                             .bytes_per_second = 5e10,
                              .bytes = 12,
                              .traffic = {{"pipeline", 12}},
                              .over_time = {1, 0}}};

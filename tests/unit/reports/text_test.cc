@@ -103,7 +103,7 @@ LinkFigures Links() {
   links.hottest = {{.kind = "uplink",
                     .from = "leaf 0.3",
                     .to = "spine",
-                    .bandwidth_Bps = 5e10,
+                    .bytes_per_second = 5e10,
                     .bytes = 4 * kGiB,
                     .traffic = {{"pipeline", kGiB}, {"boundary", 3 * kGiB}},
                     .utilisation = 0.5,

@@ -97,12 +97,7 @@ void FlowNetwork::Begin(std::uint32_t number, std::int64_t now_ps) {
   Bundle& bundle = bundles_[number];
   bundle.num_left = static_cast<std::uint32_t>(bundle.flows.size());
   num_flows_ += bundle.num_left;
-  if (bundle.num_left == 0) {
-    over_.emplace_back(bundle.sequence, bundle.tag);
-    ++bundle.epoch;
-    free_bundles_.push_back(number);
-    return;
-  }
+  if (bundle.num_left == 0) return EndBundle(number);
   for (const std::uint32_t flow : bundle.flows) BeginFlow(flow, now_ps);
   // One event for all flows that end together; mostly all of the bundle.
   std::int64_t pushed = -1;
@@ -191,10 +186,14 @@ void FlowNetwork::EndFlow(std::uint32_t number, std::int64_t now_ps) {
   }
   if (on_end_) on_end_(RecordOf(number, now_ps));
   free_flows_.push_back(number);
-  if (--bundle.num_left > 0) return;
+  if (--bundle.num_left == 0) EndBundle(flow.bundle);
+}
+
+void FlowNetwork::EndBundle(std::uint32_t number) {
+  Bundle& bundle = bundles_[number];
   over_.emplace_back(bundle.sequence, bundle.tag);
   ++bundle.epoch;
-  free_bundles_.push_back(flow.bundle);
+  free_bundles_.push_back(number);
 }
 
 FlowRecord FlowNetwork::RecordOf(std::uint32_t number, std::int64_t end_ps) const {

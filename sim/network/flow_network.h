@@ -114,6 +114,7 @@ class FlowNetwork {
   bool IsShort(const TrafficPath& path) const;
   void Share(std::uint32_t flow, std::int64_t now_ps);
   void EndFlow(std::uint32_t flow, std::int64_t now_ps);
+  void EndBundle(std::uint32_t bundle);
   FlowRecord RecordOf(std::uint32_t flow, std::int64_t end_ps) const;
   void TakeFromSolver(std::int64_t now_ps);
   std::uint32_t NewFlow();

@@ -119,6 +119,10 @@ std::string FormatCount(std::int64_t count) {
   return digits;
 }
 
+std::string Counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", FormatCount(count), count == 1 ? one : many);
+}
+
 std::string FormatRate(BytesPerSecond rate) {
   return WithPrefix(rate.value(), 1000.0, kDecimal, "B/s");
 }

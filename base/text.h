@@ -31,6 +31,8 @@ std::string FormatBytes(Bytes bytes);
 std::string FormatSeconds(Seconds time);
 /// Thousands apart: "1,024".
 std::string FormatCount(std::int64_t count);
+/// How many of a thing: "1 rank", "1,024 ranks".
+std::string Counted(std::int64_t count, std::string_view one, std::string_view many);
 /// Decimal prefixes, bytes: "450 GB/s".
 std::string FormatRate(BytesPerSecond rate);
 /// "989 TFLOP/s".

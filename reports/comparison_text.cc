@@ -64,7 +64,7 @@ class ComparisonReport : private Page {
     const Figures& measured = comparison_.measured;
     std::string line = paint_(Hue::kStrong, comparison_.predicted.scenario_name) + "  " +
                        PlacementInWords(comparison_.predicted.placement) + ", " +
-                       Counted(comparison_.predicted.num_ranks, "rank", "ranks") +
+                       base::Counted(comparison_.predicted.num_ranks, "rank", "ranks") +
                        ", predicted against measured";
     Line(line);
     Line("  " + paint_(Hue::kFaint, "predicted for " + comparison_.predicted.machine +
@@ -85,8 +85,9 @@ class ComparisonReport : private Page {
     std::string remark = "the recorded step";
     if (const auto& steps = comparison_.steps) {
       remark = fmt::format("median of {}, {} to {}, spread {}",
-                           Counted(steps->num_steps, "step", "steps"), InSeconds(steps->shortest_s),
-                           InSeconds(steps->longest_s), base::FormatFraction(steps->spread));
+                           base::Counted(steps->num_steps, "step", "steps"),
+                           InSeconds(steps->shortest_s), InSeconds(steps->longest_s),
+                           base::FormatFraction(steps->spread));
     }
     rows.AddRow({"measured step", paint_(Hue::kStrong, InSeconds(comparison_.step_time.measured_s)),
                  remark});
@@ -208,7 +209,7 @@ class ComparisonReport : private Page {
     Title("Clocks");
     if (!skew.has_offsets) {
       Line(fmt::format("  one clock explains the trace: ends of {} differ by {} in the median",
-                       Counted(skew.num_samples, "pair", "pairs"), InSeconds(residual)));
+                       base::Counted(skew.num_samples, "pair", "pairs"), InSeconds(residual)));
       return;
     }
     std::string line = "  offsets taken out:";
@@ -222,7 +223,7 @@ class ComparisonReport : private Page {
     }
     Line(line);
     Line(fmt::format("  ends of {} then differ by {} in the median",
-                     Counted(skew.num_samples, "pair", "pairs"), InSeconds(residual)));
+                     base::Counted(skew.num_samples, "pair", "pairs"), InSeconds(residual)));
   }
 
   void Lists() {
@@ -233,15 +234,15 @@ class ComparisonReport : private Page {
           event.transfer > 0 ? fmt::format(", transfer {},", event.transfer - 1) : std::string(),
           event.predicted ? "predicted" : "measured"));
     }
-    List(Counted(static_cast<std::int64_t>(lone.size()), "event without a twin",
-                 "events without a twin"),
+    List(base::Counted(static_cast<std::int64_t>(lone.size()), "event without a twin",
+                       "events without a twin"),
          lone, Hue::kWarning);
     std::vector<std::string> problems;
     for (const traces::MeasuredProblem& problem : comparison_.problems) {
       problems.push_back(problem.text);
     }
-    List(Counted(static_cast<std::int64_t>(problems.size()), "problem of the measured trace",
-                 "problems of the measured trace"),
+    List(base::Counted(static_cast<std::int64_t>(problems.size()), "problem of the measured trace",
+                       "problems of the measured trace"),
          problems, Hue::kBad);
     List("Notes", comparison_.notes, Hue::kPlain);
     Line("");

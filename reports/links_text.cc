@@ -60,11 +60,12 @@ class LinksPage : private Page {
   }
 
   void Kinds() {
-    Title("Links",
-          fmt::format("shares of bandwidth, each direction by itself; over time in {} of {}",
-                      Counted(static_cast<std::int64_t>(links_.kinds.front().over_time.size()),
-                              "bin", "bins"),
-                      InSeconds(links_.bin_s)));
+    Title(
+        "Links",
+        fmt::format("shares of bandwidth, each direction by itself; over time in {} of {}",
+                    base::Counted(static_cast<std::int64_t>(links_.kinds.front().over_time.size()),
+                                  "bin", "bins"),
+                    InSeconds(links_.bin_s)));
     Table rows({{"kind"},
                 {"links used", Align::kRight},
                 {"mean", Align::kRight},
@@ -129,9 +130,9 @@ class LinksPage : private Page {
       Title("Who slows whom", "nobody: every flow took what it takes alone");
       return;
     }
-    Title("Who slows whom",
-          fmt::format("{} took longer than alone, by {} in sum",
-                      Counted(links_.num_slow_flows, "flow", "flows"), InSeconds(links_.lost_s)));
+    Title("Who slows whom", fmt::format("{} took longer than alone, by {} in sum",
+                                        base::Counted(links_.num_slow_flows, "flow", "flows"),
+                                        InSeconds(links_.lost_s)));
     Table rows({{"slowed"},
                 {"by"},
                 {"on"},

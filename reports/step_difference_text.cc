@@ -1,9 +1,9 @@
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/sim_time.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "reports/internal/page.h"
@@ -14,10 +14,8 @@
 namespace isthmus::reports {
 namespace {
 
-constexpr double kPicosecond = 1e-12;
-
 std::string InSeconds(std::int64_t time_ps) {
-  return base::FormatSeconds(base::Seconds{static_cast<double>(std::abs(time_ps)) * kPicosecond});
+  return base::FormatSeconds(base::ToSeconds(base::Picoseconds(std::abs(time_ps))));
 }
 
 std::string Signed(std::int64_t time_ps) {
@@ -48,7 +46,7 @@ class DifferenceReport : private Page {
   void Heading() {
     const Figures& base = difference_.base;
     Line(paint_(Hue::kStrong, base.scenario_name) + "  " + PlacementInWords(base.placement) + ", " +
-         Counted(base.num_ranks, "rank", "ranks") + ", network " + difference_.network +
+         base::Counted(base.num_ranks, "rank", "ranks") + ", network " + difference_.network +
          ": what if");
     for (const ChangedValue& change : difference_.changes) {
       const std::string from = change.before.empty() ? "" : change.before + " → ";
@@ -66,7 +64,7 @@ class DifferenceReport : private Page {
                 {"difference", Align::kRight},
                 {"", Align::kRight}});
     const auto step_ps = [](const Figures& figures) {
-      return std::llround(figures.step_time_s / kPicosecond);
+      return base::ToPicoseconds(base::Seconds(figures.step_time_s)).value();
     };
     rows.AddRow({"step time", InSeconds(step_ps(base)), InSeconds(step_ps(changed)),
                  paint_(Hue::kStrong, Signed(step_ps(changed) - step_ps(base))),
@@ -122,7 +120,7 @@ class DifferenceReport : private Page {
     const std::size_t others = difference_.terms.size() - difference_.num_named;
     if (others > 0) {
       AddTerm(rows, "other",
-              Counted(static_cast<std::int64_t>(others), "small term", "small terms"), "", "",
+              base::Counted(static_cast<std::int64_t>(others), "small term", "small terms"), "", "",
               difference_.Other());
     }
     DifferenceTerm sum;

@@ -73,10 +73,10 @@ class TextReport : private Page {
   void Heading() {
     std::string line = paint_(Hue::kStrong, figures_.scenario_name) + "  " +
                        PlacementInWords(figures_.placement) + ", " +
-                       (is_measured() ? Counted(figures_.num_ranks, "rank", "ranks")
-                                      : Counted(figures_.num_ranks, "GPU", "GPUs"));
+                       (is_measured() ? base::Counted(figures_.num_ranks, "rank", "ranks")
+                                      : base::Counted(figures_.num_ranks, "GPU", "GPUs"));
     if (figures_.num_microbatches > 0) {
-      line += ", " + Counted(figures_.num_microbatches, "microbatch", "microbatches");
+      line += ", " + base::Counted(figures_.num_microbatches, "microbatch", "microbatches");
     }
     if (is_measured()) line += ", measured on " + figures_.machine;
     Line(line);
@@ -135,7 +135,7 @@ class TextReport : private Page {
 
   void TimeUses() {
     Title("Where the time goes",
-          "mean over " + Counted(figures_.num_ranks, "rank", "ranks") + ", per step");
+          "mean over " + base::Counted(figures_.num_ranks, "rank", "ranks") + ", per step");
     Table rows({{""}, {"", Align::kRight}, {"", Align::kRight}, {""}});
     for (std::size_t use = 0; use < figures_.shares.size(); ++use) {
       const double share = figures_.shares[use];
@@ -323,7 +323,7 @@ class TextReport : private Page {
   void Assumptions() {
     if (figures_.assumptions.empty()) return;
     const std::size_t count = figures_.assumptions.size();
-    Title(Counted(static_cast<std::int64_t>(count), "assumption", "assumptions"));
+    Title(base::Counted(static_cast<std::int64_t>(count), "assumption", "assumptions"));
     Bullets(figures_.assumptions, kShownAssumptions);
   }
 

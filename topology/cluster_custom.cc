@@ -89,11 +89,6 @@ std::vector<GpuPlace> GpusByNic(const internal::Numbering& numbering, base::Devi
   return places;
 }
 
-int NumberOfGpu(const GpuPlace& place) {
-  const internal::Block& block = *place.block;
-  return block.first_gpu + (place.node - block.first_node) * block.gpus_per_node + place.local;
-}
-
 }  // namespace
 
 std::optional<Route> Cluster::CustomRoute(base::DeviceId from, base::DeviceId to) const {
@@ -119,8 +114,8 @@ std::optional<Route> Cluster::CustomRoute(base::DeviceId from, base::DeviceId to
   }
   if (exit == nullptr) return std::nullopt;
   std::vector<base::LinkId> links;
-  const int exit_gpu = NumberOfGpu(*exit);
-  const int entry_gpu = NumberOfGpu(*entry);
+  const int exit_gpu = exit->block->GpuOf(exit->node, exit->local);
+  const int entry_gpu = entry->block->GpuOf(entry->node, entry->local);
   if (exit_gpu != from.value()) {
     links.push_back(numbering_.UpLink(internal::kGpuNvlink, from.value()));
     links.push_back(numbering_.DownLink(internal::kGpuNvlink, exit_gpu));

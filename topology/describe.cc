@@ -15,7 +15,6 @@
 
 namespace isthmus::topology {
 
-using internal::Counted;
 using internal::Numbered;
 using internal::Row;
 using internal::Sources;
@@ -24,8 +23,8 @@ namespace {
 
 std::string DescribeHost(const ClusterSpec& spec, Sources& sources) {
   const NodeGroup& host = spec.node_groups.front();
-  const std::string cores =
-      spec.cores > 0 ? Counted(spec.cores, "core") : std::string("as many cores as its profile");
+  const std::string cores = spec.cores > 0 ? base::Counted(spec.cores, "core", "cores")
+                                           : std::string("as many cores as its profile");
   return fmt::format("cluster {}: one machine, {} that up to {} ranks share\n", spec.name, cores,
                      kMaxSharingRanks) +
          Row("profile", fmt::format("{} {}", host.gpu, sources.Mark(host.source)));
@@ -35,14 +34,16 @@ std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu,
   std::string text = fmt::format("\nnode group {}: {}, {}\n", group.name,
                                  Numbered("node", first_node, group.num_nodes),
                                  Numbered("GPU", first_gpu, group.num_nodes * group.gpus_per_node));
-  text +=
-      Row("a node", fmt::format("{} x {}, {} {}", group.gpus_per_node, group.gpu,
-                                Counted(group.nics_per_node, "NIC"), sources.Mark(group.source)));
+  text += Row("a node", fmt::format("{} x {}, {} {}", group.gpus_per_node, group.gpu,
+                                    base::Counted(group.nics_per_node, "NIC", "NICs"),
+                                    sources.Mark(group.source)));
   if (group.nodes_per_nvlink_domain > 1) {
-    text += Row("an NVLink domain",
-                fmt::format("{}, {} {}", Counted(group.nodes_per_nvlink_domain, "node"),
-                            Counted(group.nodes_per_nvlink_domain * group.gpus_per_node, "GPU"),
-                            sources.Mark(group.source)));
+    text +=
+        Row("an NVLink domain",
+            fmt::format(
+                "{}, {} {}", base::Counted(group.nodes_per_nvlink_domain, "node", "nodes"),
+                base::Counted(group.nodes_per_nvlink_domain * group.gpus_per_node, "GPU", "GPUs"),
+                sources.Mark(group.source)));
   }
   if (group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1) {
     text += Row("NVLink of a GPU", sources.Figures(group.nvlink_bandwidth, group.nvlink_latency));
@@ -155,8 +156,9 @@ std::string DescribeFaults(const Cluster& cluster) {
 std::string DescribeConnectivity(const Cluster& cluster) {
   const ClusterGraph graph(cluster);
   const auto islands = graph.GpuIslands();
-  std::string text = fmt::format("graph: {}, {}; ", Counted(graph.num_devices(), "device"),
-                                 Counted(graph.num_live_links(), "directed link"));
+  std::string text =
+      fmt::format("graph: {}, {}; ", base::Counted(graph.num_devices(), "device", "devices"),
+                  base::Counted(graph.num_live_links(), "directed link", "directed links"));
   if (islands.size() == 1) return text + "every GPU reaches every other\n";
   text += "cut off are GPUs";
   for (std::size_t index = 1; index < islands.size(); ++index) {
@@ -209,9 +211,9 @@ std::string DescribeCluster(const Cluster& cluster) {
     const std::string host = DescribeHost(cluster.spec(), sources);
     return host + sources.List();
   }
-  std::string text =
-      fmt::format("cluster {}: {}, {}\n", cluster.spec().name, Counted(cluster.num_nodes(), "node"),
-                  Counted(cluster.num_gpus(), "GPU"));
+  std::string text = fmt::format("cluster {}: {}, {}\n", cluster.spec().name,
+                                 base::Counted(cluster.num_nodes(), "node", "nodes"),
+                                 base::Counted(cluster.num_gpus(), "GPU", "GPUs"));
   if (!cluster.spec().rank_devices.empty()) {
     text += fmt::format("ranks: {}, placed by the cluster's own list\n", cluster.num_ranks());
   }

@@ -17,17 +17,18 @@
 #include "base/text.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
+#include "topology/internal/numbering.h"
 
 namespace isthmus::topology {
+
+using internal::LeadsUp;
+
 namespace {
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Device, Link>;
 using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 
 bool IsSwitchOfFabric(const Device& device) { return device.kind >= DeviceKind::kLeaf; }
-
-// Up links have even ids.
-bool LeadsUp(const Link& link) { return link.id.value() % 2 == 0; }
 
 // Which devices hand on what is not for them, on the way between two ends.
 struct MayForward {
@@ -68,7 +69,7 @@ Weighted UpAndDown(const Graph& graph, const MayForward& may_forward) {
     const Vertex from = boost::source(*edge, graph);
     const Vertex to = boost::target(*edge, graph);
     if (!may_forward(graph[from])) continue;
-    const std::size_t down = LeadsUp(graph[*edge]) ? 0 : 1;
+    const std::size_t down = LeadsUp(graph[*edge].id) ? 0 : 1;
     boost::add_edge(2 * from + (TellsDirections(graph[from]) ? down : 0),
                     2 * to + (TellsDirections(graph[to]) ? down : 0), RoutingCost(graph[*edge]),
                     lifted);
@@ -144,7 +145,7 @@ void AddSurroundings(const Cluster& cluster, base::DeviceId gpu, std::set<base::
       const Link link = cluster.LinkAt(link_id);
       const Device next = cluster.DeviceAt(link.to);
       const bool is_elsewhere = next.kind == DeviceKind::kGpu && next.domain != domain;
-      if (!is_elsewhere && (!is_of_fabric || LeadsUp(link))) todo.push_back(next.id);
+      if (!is_elsewhere && (!is_of_fabric || LeadsUp(link.id))) todo.push_back(next.id);
     }
   }
 }

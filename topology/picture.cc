@@ -63,8 +63,8 @@ class Picture {
     const ClusterSpec& spec = cluster_.spec();
     svg_.Text(16, 28, Anchor::kStart,
               fmt::format("cluster {}: {}, {}", spec.name,
-                          internal::Counted(cluster_.num_nodes(), "node"),
-                          internal::Counted(cluster_.num_gpus(), "GPU")),
+                          base::Counted(cluster_.num_nodes(), "node", "nodes"),
+                          base::Counted(cluster_.num_gpus(), "GPU", "GPUs")),
               16);
     svg_.Text(16, 46, Anchor::kStart, "bandwidths per direction; equal parts are drawn once", 11,
               kGrey);

@@ -46,10 +46,6 @@ std::string VerdictInWords(const std::string& verdict) {
   return words;
 }
 
-std::string Counted(std::int64_t count, const std::string& one, const std::string& many) {
-  return base::FormatCount(count) + " " + (count == 1 ? one : many);
-}
-
 std::string RankRange(std::int64_t first, std::int64_t count) {
   if (count <= 1) return "rank " + base::FormatCount(first);
   return fmt::format("ranks {}-{}", base::FormatCount(first), base::FormatCount(first + count - 1));

@@ -12,8 +12,6 @@ std::string KindInWords(const std::string& name);
 /// "non_colocated" -> "non-colocated".
 std::string PlacementInWords(const std::string& placement);
 std::string VerdictInWords(const std::string& verdict);
-/// "8 ranks", "1 rank".
-std::string Counted(std::int64_t count, const std::string& one, const std::string& many);
 /// "ranks 0-3,839", "rank 7".
 std::string RankRange(std::int64_t first, std::int64_t count);
 /// "120 B", "6.3 M", "" for 0.

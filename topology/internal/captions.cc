@@ -80,8 +80,8 @@ double DrawLegend(Canvas& canvas, double y) {
     const NodeGroup& group = groups[static_cast<std::size_t>(index)];
     DrawEntry(svg, kLeft, y, FillOf(index),
               fmt::format("node group {}: {} of {} x {}, {}", group.name,
-                          Counted(group.num_nodes, "node"), group.gpus_per_node, group.gpu,
-                          Counted(group.nics_per_node, "NIC")));
+                          base::Counted(group.num_nodes, "node", "nodes"), group.gpus_per_node,
+                          group.gpu, base::Counted(group.nics_per_node, "NIC", "NICs")));
   }
   double x = kLeft;
   for (const auto& [fill, name] :

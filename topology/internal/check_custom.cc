@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/internal/check_fabric.h"
 #include "topology/internal/custom_wiring.h"
 
 namespace isthmus::topology::internal {
@@ -40,7 +41,8 @@ class NicCables {
 
   void Add(const NicEnds& ends, int to, const std::string& path, Mistakes& mistakes) {
     for (int node = ends.nodes.first; node <= ends.nodes.last; ++node) {
-      const int last = ends.has_all_indices ? NicsOf(node) - 1 : ends.indices.last;
+      const int last =
+          ends.has_all_indices ? GroupOfNode(spec_, node)->nics_per_node - 1 : ends.indices.last;
       for (int index = ends.indices.first; index <= last; ++index) {
         nics_.emplace(node, index);
         if (cables_.emplace(node, index, to).second || is_told_) continue;
@@ -66,14 +68,6 @@ class NicCables {
   }
 
  private:
-  int NicsOf(int node) const {
-    for (const NodeGroup& group : spec_.node_groups) {
-      if (node < group.num_nodes) return group.nics_per_node;
-      node -= group.num_nodes;
-    }
-    return 0;
-  }
-
   const ClusterSpec& spec_;
   std::set<std::pair<int, int>> nics_;
   std::set<std::tuple<int, int, int>> cables_;

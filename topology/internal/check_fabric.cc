@@ -87,15 +87,6 @@ void CheckLeafGroups(const ClusterSpec& spec, Mistakes& mistakes) {
   }
 }
 
-const NodeGroup* GroupOfNode(const ClusterSpec& spec, std::int64_t node) {
-  if (node < 0) return nullptr;
-  for (const NodeGroup& group : spec.node_groups) {
-    if (node < group.num_nodes) return &group;
-    node -= group.num_nodes;
-  }
-  return nullptr;
-}
-
 // The spine or core that `to` of a fault names.
 void CheckFarEnd(const FabricSpec& fabric, const LinkFault& fault, const std::string& path,
                  Mistakes& mistakes) {
@@ -153,6 +144,15 @@ int NumParts(const NodeGroup& group, const FabricSpec& fabric, FaultyPart part) 
 
 bool HasNvlink(const NodeGroup& group) {
   return group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1;
+}
+
+const NodeGroup* GroupOfNode(const ClusterSpec& spec, std::int64_t node) {
+  if (node < 0) return nullptr;
+  for (const NodeGroup& group : spec.node_groups) {
+    if (node < group.num_nodes) return &group;
+    node -= group.num_nodes;
+  }
+  return nullptr;
 }
 
 void CheckFabric(const ClusterSpec& spec, Mistakes& mistakes) {

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "topology/describe.h"
 #include "topology/internal/description.h"
 
@@ -22,8 +23,10 @@ std::string Together(const Cluster& cluster, DeviceKind kind, LinkKind link_kind
 std::string DescribeCore(const Cluster& cluster, Sources& sources) {
   const CoreTier& core = *cluster.spec().fabric.core;
   std::string text =
-      Row("a pod", fmt::format("{} {}", Counted(core.leaf_groups_per_pod.value, "leaf group"),
-                               sources.Mark(core.leaf_groups_per_pod.source)));
+      Row("a pod",
+          fmt::format("{} {}",
+                      base::Counted(core.leaf_groups_per_pod.value, "leaf group", "leaf groups"),
+                      sources.Mark(core.leaf_groups_per_pod.source)));
   text += Row("core switches",
               fmt::format("{} {}", core.num_cores.value, sources.Mark(core.num_cores.source)));
   text += Row("pods here", fmt::format("{}", cluster.num_pods()));
@@ -41,7 +44,7 @@ std::string DescribeCustom(const Cluster& cluster) {
     const base::DeviceId device = cluster.DeviceNumbered(DeviceKind::kSwitch, number);
     for (const base::LinkId id : cluster.LinksFrom(device)) {
       const Link link = cluster.LinkAt(id);
-      cables += link.kind == LinkKind::kNic || link.id.value() % 2 == 0 ? 1 : 0;  // once each
+      cables += link.kind == LinkKind::kNic || LeadsUp(link.id) ? 1 : 0;  // once each
     }
   }
   text += Row("links", base::FormatCount(cables));
@@ -62,11 +65,13 @@ std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
       fabric.wiring == LeafWiring::kRailOptimised ? "one leaf switch for each rail of a leaf group"
                                                   : "one leaf switch for all NICs of a leaf group");
   text +=
-      Row("a leaf group", fmt::format("{} {}", Counted(fabric.nodes_per_leaf_group.value, "node"),
-                                      sources.Mark(fabric.nodes_per_leaf_group.source)));
-  text +=
-      Row("in this cluster", fmt::format("{}, {}", Counted(cluster.num_leaf_groups(), "leaf group"),
-                                         Counted(num_leaves, "leaf switch", "es")));
+      Row("a leaf group",
+          fmt::format("{} {}", base::Counted(fabric.nodes_per_leaf_group.value, "node", "nodes"),
+                      sources.Mark(fabric.nodes_per_leaf_group.source)));
+  text += Row(
+      "in this cluster",
+      fmt::format("{}, {}", base::Counted(cluster.num_leaf_groups(), "leaf group", "leaf groups"),
+                  base::Counted(num_leaves, "leaf switch", "leaf switches")));
   text += Oversubscription("oversubscription", fabric.oversubscription, sources);
   text +=
       Row("port to the spine", sources.Figures(fabric.spine_port_bandwidth, fabric.hop_latency));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +13,6 @@
 
 /// The parts of a cluster's description.
 namespace isthmus::topology::internal {
-
-inline std::string Counted(std::int64_t count, std::string_view thing,
-                           std::string_view plural = "s") {
-  return fmt::format("{} {}{}", base::FormatCount(count), thing, count == 1 ? "" : plural);
-}
 
 inline std::string Numbered(std::string_view thing, int first, int count) {
   return count == 1 ? fmt::format("{} {}", thing, first)

@@ -16,7 +16,7 @@ class Faults {
     const int node = fault.node.value();
     const Block& block = switches_.BlockOfNode(node);
     const int node_in_block = node - block.first_node;
-    const int gpu = block.first_gpu + node_in_block * block.gpus_per_node + fault.index;
+    const int gpu = block.GpuOf(node, fault.index);
     const double factor = fault.bandwidth_factor;
     switch (fault.part) {
       case FaultyPart::kNvlink:

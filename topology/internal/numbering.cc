@@ -174,7 +174,7 @@ CableEnd Numbering::CableOf(base::LinkId link) const {
   const auto kind = next - first_cable_.begin() - 1;
   return {.cable = static_cast<Cable>(kind),
           .number = cable - first_cable_[static_cast<std::size_t>(kind)],
-          .is_up = link.value() % 2 == 0};
+          .is_up = LeadsUp(link)};
 }
 
 GpuPlace Numbering::PlaceOf(int gpu) const {

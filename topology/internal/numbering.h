@@ -34,6 +34,9 @@ struct Block {
     return first_leaf + (node - first_node) / nodes_per_leaf_group * leaves_per_leaf_group +
            (is_rail_optimised ? nic_index : 0);
   }
+  int GpuOf(int node, int local) const {
+    return first_gpu + (node - first_node) * gpus_per_node + local;
+  }
   int DomainOf(int node) const { return first_domain + (node - first_node) / nodes_per_domain; }
 };
 
@@ -61,6 +64,9 @@ enum Cable {
   kCustom,
   kNumCables
 };
+
+/// Whether a link leads away from the GPUs.
+inline bool LeadsUp(base::LinkId link) { return link.value() % 2 == 0; }
 
 /// A cable of a custom fabric: from a NIC or a switch to a switch.
 struct CustomCable {

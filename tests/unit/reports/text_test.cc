@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "reports/internal/links_text.h"
 #include "reports/internal/paint.h"
 #include "reports/internal/words.h"
@@ -215,7 +216,7 @@ TEST(WordsTest, NumbersReadWell) {
   EXPECT_EQ(ParametersInWords(2.5e7), "25.0 M");
   EXPECT_EQ(RateInWords(999.94), "999.9");
   EXPECT_EQ(RateInWords(1234.5), "1,235");
-  EXPECT_EQ(Counted(1, "rank", "ranks"), "1 rank");
+  EXPECT_EQ(base::Counted(1, "rank", "ranks"), "1 rank");
   EXPECT_EQ(KindInWords("optimizer_state"), "optimizer state");
 }
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "reports/internal/json_text.h"
 #include "reports/json.h"
 
 namespace isthmus::reports {
@@ -164,8 +165,7 @@ std::string RenderJson(const Comparison& comparison) {
   json["clocks"] = ClocksJson(comparison);
   json["problems"] = ProblemsJson(comparison);
   json["notes"] = comparison.notes;
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace isthmus::reports

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/internal/json_text.h"
+
 namespace isthmus::reports {
 namespace {
 
@@ -247,8 +249,7 @@ std::string RenderJson(const Figures& figures) {
   json["shares_by_role"] = RolesJson(figures);
   json["critical_segments"] = SegmentsJson(figures);
   json["provenance"] = ProvenanceJson(figures);
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace isthmus::reports

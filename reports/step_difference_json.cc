@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "reports/internal/json_text.h"
 #include "reports/json.h"
 
 namespace isthmus::reports {
@@ -83,8 +84,7 @@ std::string RenderJson(const StepDifference& difference) {
   json["other"] = {{"terms", num_others}};
   json["other"].update(TimesJson(difference.Other()));
   json["notes"] = difference.notes;
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace isthmus::reports

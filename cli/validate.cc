@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cli/build_info.h"
 #include "cli/commands.h"
+#include "cli/machine.h"
 #include "cli/network_choice.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -16,6 +16,11 @@
 #include "studies/validation_text.h"
 
 namespace isthmus::cli {
+namespace {
+
+constexpr int kMostThreads = 64;
+
+}  // namespace
 
 int Validate(const ValidateOptions& options) {
   if (options.explain && options.folder) {
@@ -27,8 +32,7 @@ int Validate(const ValidateOptions& options) {
   CheckOutput(options.files, options.output);
   Progress progress("reading runs");
   const sim::Network network = ParseNetwork(options.network);
-  const int num_threads =
-      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  const int num_threads = std::min(NumCores(), kMostThreads);
   const studies::ValidateOptions wanted{
       .files = {options.files.begin(), options.files.end()},
       .filter = options.filter,

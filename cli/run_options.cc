@@ -1,13 +1,13 @@
 #include "cli/run_options.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backend/torch/checkpoint/beside.h"
 #include "base/error.h"
 #include "cli/output.h"
 
@@ -99,22 +99,13 @@ std::vector<std::string> ToArguments(const RunOptions& options) {
   return arguments;
 }
 
-namespace {
-
-// Where a checkpoint is written before it gets its name.
-std::string PartialOf(const std::string& checkpoint) {
-  const std::filesystem::path folder(checkpoint);
-  return (folder.has_filename() ? folder : folder.parent_path()).string() + ".partial";
-}
-
-}  // namespace
-
 RunnableScenario LoadRunnable(const RunOptions& options) {
   std::vector<std::string> outputs;
   for (const auto& output : {options.trace, options.checkpoint}) {
     if (output) outputs.push_back(*output);
   }
-  if (options.checkpoint) outputs.push_back(PartialOf(*options.checkpoint));
+  if (options.checkpoint)
+    outputs.push_back(backend::Beside(*options.checkpoint, backend::kPartial));
   std::vector<std::string> inputs = {options.scenario};
   if (options.resume && options.resume != options.checkpoint) inputs.push_back(*options.resume);
   CheckFiles(inputs, outputs);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/torch/checkpoint/beside.h"
 #include "backend/torch/checkpoint/element_runs.h"
 #include "backend/torch/checkpoint/internal/manifest.h"
 #include "backend/torch/checkpoint/internal/state_file.h"
@@ -26,15 +27,10 @@ using internal::FileFacts;
 using internal::Manifest;
 using internal::StateFile;
 
-fs::path Beside(const fs::path& folder, const char* ending) {
-  // "run/" names the same folder as "run".
-  const fs::path name = folder.has_filename() ? folder : folder.parent_path();
-  return name.string() + ending;
-}
-
-/// Whether the folder may be replaced: it is not there, or holds a checkpoint, or nothing.
+/// Throws unless the folder may be replaced (it is not there, holds a checkpoint, or nothing) and
+/// what lies in the place of its unfinished one is such.
 void CheckReplaceable(const fs::path& folder) try {
-  const fs::path partial = Beside(folder, ".partial");
+  const fs::path partial = Beside(folder, kPartial);
   if (fs::exists(partial) && !(fs::is_directory(partial) && internal::HoldsOnlyParts(partial))) {
     throw base::Error(fmt::format("{} is in the way: it is no checkpoint that was left unfinished",
                                   partial.string()));
@@ -231,14 +227,14 @@ void CheckPlace(const fs::path& folder, Communicator& control) {
   RunOnAll(control, [&] {
     if (control.index() > 0) return;
     CheckReplaceable(folder);
-    TryToMake(Beside(folder, ".partial"));
+    TryToMake(Beside(folder, kPartial));
   });
 }
 
 void WriteCheckpoint(const fs::path& folder, const CheckpointFacts& facts,
                      const std::vector<StoredPart>& owned, Communicator& control) {
   const bool first = control.index() == 0;
-  const fs::path partial = Beside(folder, ".partial");
+  const fs::path partial = Beside(folder, kPartial);
   RunOnAll(control, [&] {
     if (first) CheckReplaceable(folder);
   });

@@ -37,6 +37,7 @@ constexpr double kTier = 96;  // from one layer to the next
 constexpr double kLeafPitch = 24;
 constexpr double kSwitchWidth = 58;
 constexpr double kLeafGroupLabel = 84;
+constexpr double kCharWidth = 6.5;  // of texts of the usual size, about
 
 class Picture {
  public:
@@ -182,7 +183,8 @@ class Picture {
                                  std::string_view layer, double x, double end, double y) {
     const double middle = (x + end) / 2;
     if (!layer.empty()) {
-      const double width = std::max((end - x) * 0.7, 150.0);
+      const double text_width = kCharWidth * static_cast<double>(layer.size()) + 16;
+      const double width = std::max({(end - x) * 0.7, 150.0, text_width});
       svg_.Box(middle - width / 2, y, width, kSwitchHeight, kSwitchFill, {.colour = kGrey});
       svg_.Text(middle, y + 13, Anchor::kMiddle, layer);
       return {{first, middle}};

@@ -71,7 +71,7 @@ class ComparisonReport : private Page {
                                         " with profile " + comparison_.predicted.profile_name));
     line = "measured on " + measured.machine;
     for (const auto& [name, version] : comparison_.software) {
-      const std::string text = name + " " + version;
+      const std::string text = fmt::format("{} {}", name, version);
       if (measured.machine.find(text) == std::string::npos) line += ", " + text;
     }
     Line("  " + paint_(Hue::kFaint, line));

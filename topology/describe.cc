@@ -38,12 +38,12 @@ std::string DescribeGroup(const NodeGroup& group, int first_node, int first_gpu,
                                     base::Counted(group.nics_per_node, "NIC", "NICs"),
                                     sources.Mark(group.source)));
   if (group.nodes_per_nvlink_domain > 1) {
-    text +=
-        Row("an NVLink domain",
-            fmt::format(
-                "{}, {} {}", base::Counted(group.nodes_per_nvlink_domain, "node", "nodes"),
-                base::Counted(group.nodes_per_nvlink_domain * group.gpus_per_node, "GPU", "GPUs"),
-                sources.Mark(group.source)));
+    text += Row(
+        "an NVLink domain",
+        fmt::format("{}, {} {}", base::Counted(group.nodes_per_nvlink_domain, "node", "nodes"),
+                    base::Counted(std::int64_t{group.nodes_per_nvlink_domain} * group.gpus_per_node,
+                                  "GPU", "GPUs"),
+                    sources.Mark(group.source)));
   }
   if (group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1) {
     text += Row("NVLink of a GPU", sources.Figures(group.nvlink_bandwidth, group.nvlink_latency));

@@ -108,14 +108,14 @@ class FlowNetwork {
     std::uint32_t epoch = 0;
   };
 
-  void Begin(std::uint32_t bundle, std::int64_t now_ps);
-  void BeginFlow(std::uint32_t flow, std::int64_t now_ps);
+  void Begin(std::uint32_t number, std::int64_t now_ps);
+  void BeginFlow(std::uint32_t number, std::int64_t now_ps);
   /// Whether a link of the path is in more demand than it can serve.
   bool IsShort(const TrafficPath& path) const;
-  void Share(std::uint32_t flow, std::int64_t now_ps);
-  void EndFlow(std::uint32_t flow, std::int64_t now_ps);
-  void EndBundle(std::uint32_t bundle);
-  FlowRecord RecordOf(std::uint32_t flow, std::int64_t end_ps) const;
+  void Share(std::uint32_t number, std::int64_t now_ps);
+  void EndFlow(std::uint32_t number, std::int64_t now_ps);
+  void EndBundle(std::uint32_t number);
+  FlowRecord RecordOf(std::uint32_t number, std::int64_t end_ps) const;
   void TakeFromSolver(std::int64_t now_ps);
   std::uint32_t NewFlow();
   std::uint32_t NewBundle();

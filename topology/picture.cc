@@ -132,7 +132,7 @@ class Picture {
                     static_cast<int>(leaf_groups_.size()) - pod * LeafGroupsPerPod());
   }
   const LeafGroupPart& LeafGroupAt(int pod, int index) const {
-    return leaf_groups_[static_cast<std::size_t>(pod * LeafGroupsPerPod() + index)];
+    return leaf_groups_.at(static_cast<std::size_t>(pod) * LeafGroupsPerPod() + index);
   }
 
   double DrawPod(int pod, double x) {

@@ -132,7 +132,8 @@ class Picture {
                     static_cast<int>(leaf_groups_.size()) - pod * LeafGroupsPerPod());
   }
   const LeafGroupPart& LeafGroupAt(int pod, int index) const {
-    return leaf_groups_.at(static_cast<std::size_t>(pod) * LeafGroupsPerPod() + index);
+    const std::int64_t first = std::int64_t{pod} * LeafGroupsPerPod();
+    return leaf_groups_.at(static_cast<std::size_t>(first + index));
   }
 
   double DrawPod(int pod, double x) {

@@ -83,6 +83,9 @@ class Cluster {
   std::optional<Route> FindRoute(base::DeviceId from, base::DeviceId to) const;
   /// The same where there has to be one: throws base::Error if there is none.
   Route RouteBetween(base::DeviceId from, base::DeviceId to) const;
+  /// Without building the route; absent where its figures don't follow from them: if any link is
+  /// dead or slow, and in a custom fabric.
+  std::optional<RouteTraits> TraitsOfRoute(base::DeviceId from, base::DeviceId to) const;
   /// The routes of copies between a GPU and its host's memory. Throw if the PCIe link is dead.
   Route RouteToHost(base::DeviceId gpu) const;
   Route RouteFromHost(base::DeviceId gpu) const;

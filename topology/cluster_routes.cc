@@ -176,6 +176,33 @@ Route Cluster::RouteBetween(base::DeviceId from, base::DeviceId to) const {
   return *std::move(route);
 }
 
+std::optional<RouteTraits> Cluster::TraitsOfRoute(base::DeviceId from, base::DeviceId to) const {
+  if (!link_factors_.empty() || numbering_.is_custom()) return std::nullopt;
+  const GpuPlace source = numbering_.PlaceOf(from.value());
+  const GpuPlace target = numbering_.PlaceOf(to.value());
+  RouteTraits traits{.from_group = source.block->group_index,
+                     .to_group = target.block->group_index};
+  if (source.domain == target.domain) {
+    if (from != to) traits.distance = PathKind::kNvlink;
+    return traits;
+  }
+  if (source.leaf_group == target.leaf_group) {
+    const bool is_one_leaf =
+        !source.block->is_rail_optimised || source.nic_index() == target.nic_index();
+    traits.distance = is_one_leaf ? PathKind::kRail : PathKind::kCrossRail;
+    return traits;
+  }
+  traits.distance = PathKind::kSpine;
+  const int from_pod = numbering_.PodOfLeafGroup(source.leaf_group);
+  const int to_pod = numbering_.PodOfLeafGroup(target.leaf_group);
+  if (from_pod != to_pod) {
+    traits.distance = PathKind::kCore;
+    traits.from_pod = from_pod;
+    traits.to_pod = to_pod;
+  }
+  return traits;
+}
+
 void Cluster::ThrowCutOff(base::DeviceId gpu, base::DeviceId to, const ClusterGraph& graph) const {
   std::vector<std::string> cut;
   for (const Link& link : graph.DeadLinksBetween(gpu, to)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,6 +79,18 @@ struct Route {
   bool CrossesDeadLink() const;
 
   friend bool operator==(const Route&, const Route&) = default;
+};
+
+/// How two GPUs lie to each other. Where no link is dead or slow, routes of equal traits have the
+/// same kind, bandwidth and latency.
+struct RouteTraits {
+  PathKind distance = PathKind::kSameDevice;  ///< detours over a spine count as kCrossRail
+  /// Node groups of both ends, and their pods if they lie in different ones, else 0.
+  int from_group = 0;
+  int to_group = 0;
+  int from_pod = 0;
+  int to_pod = 0;
+  friend auto operator<=>(const RouteTraits&, const RouteTraits&) = default;
 };
 
 /// What a route minimises, summed over its links: latency, then the number of links, NVLink

@@ -44,6 +44,7 @@ RankTables::RankTables(const plan::Program& program, const topology::Cluster& cl
   groups_of_rank_.resize(num_ranks);
   peers_of_rank_.resize(num_ranks);
   matches_of_rank_.resize(num_ranks);
+  locality_alone_.assign(num_ranks, plan::kNone32);
   for (std::size_t index = 0; index < num_ranks; ++index) FindGroups(base::Rank(index));
   for (std::size_t index = 0; index < num_ranks; ++index) FindVariant(base::Rank(index));
   for (std::size_t index = 0; index < num_ranks; ++index) FindPeers(base::Rank(index));
@@ -57,14 +58,18 @@ std::uint32_t RankTables::FamilyOf(const plan::GroupRef& group) {
   return families_.try_emplace(key, static_cast<std::uint32_t>(families_.size())).first->second;
 }
 
+std::uint32_t RankTables::LocalityOf(std::span<const base::Rank> members) {
+  return costs_.Intern(NeededBy([&] { return cluster_.Locality(members); },
+                                [&] {
+                                  return fmt::format("collectives of ranks {} to {} ({} of them)",
+                                                     members.front().value(),
+                                                     members.back().value(), members.size());
+                                }));
+}
+
 std::uint32_t RankTables::AddGroup(std::vector<base::Rank> members, std::uint32_t family) {
   RankGroup& group = groups_.emplace_back();
-  group.locality = costs_.Intern(NeededBy(
-      [&] { return cluster_.Locality(members); },
-      [&] {
-        return fmt::format("collectives of ranks {} to {} ({} of them)", members.front().value(),
-                           members.back().value(), members.size());
-      }));
+  group.locality = LocalityOf(members);
   group.members = std::move(members);
   group.family = family;
   return static_cast<std::uint32_t>(groups_.size() - 1);
@@ -106,11 +111,20 @@ void RankTables::FindGroups(base::Rank rank) {
     groups_[found[slot]].callers.emplace_back(rank, slot);
 }
 
+// Most modules have an axis of size 1, and a group for every rank there would be most of all
+// groups.
+std::uint32_t RankTables::LocalityOver(base::Rank rank, std::uint16_t module, plan::AxisSet axes) {
+  if (program_.modules[module].grid.size(axes) > 1)
+    return groups_[AxesGroup(rank, module, axes)].locality;
+  std::uint32_t& alone = locality_alone_[rank.index()];
+  if (alone == plan::kNone32) alone = LocalityOf({&rank, 1});
+  return alone;
+}
+
 InnerLocalities RankTables::PlacesOf(base::Rank rank, std::uint16_t module) {
   std::uint32_t places[3] = {};
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    places[axis] = groups_[AxesGroup(rank, module, kInnerAxes[axis])].locality;
-  }
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    places[axis] = LocalityOver(rank, module, kInnerAxes[axis]);
   return {places[0], places[1], places[2]};
 }
 
@@ -248,10 +262,20 @@ void RankTables::FindPeers(base::Rank rank) {
 }
 
 std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
-  const std::uint64_t key =
+  const auto traits = cluster_.TraitsOfRoute(cluster_.DeviceOf(from), cluster_.DeviceOf(to));
+  if (traits) {
+    const auto [at, is_new] = route_of_traits_.try_emplace(*traits, 0U);
+    if (is_new) at->second = ClassOfRoute(from, to);
+    return at->second;
+  }
+  const std::uint64_t pair =
       static_cast<std::uint64_t>(from.index()) << 32U | static_cast<std::uint64_t>(to.index());
-  const auto [pair, is_new_pair] = route_of_pair_.try_emplace(key, 0U);
-  if (!is_new_pair) return pair->second;
+  const auto [at, is_new] = route_of_pair_.try_emplace(pair, 0U);
+  if (is_new) at->second = ClassOfRoute(from, to);
+  return at->second;
+}
+
+std::uint32_t RankTables::ClassOfRoute(base::Rank from, base::Rank to) {
   const topology::Route route = NeededBy(
       [&] { return cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to)); },
       [&] { return fmt::format("messages from rank {} to rank {}", from.value(), to.value()); });
@@ -260,15 +284,18 @@ std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
       {static_cast<int>(route.Kind()), bandwidth, route.Latency().value()},
       static_cast<std::uint32_t>(routes_.size()));
   if (is_new) routes_.push_back(route);
-  pair->second = at->second;
   return at->second;
 }
 
 void RankTables::MatchPeers(base::Rank rank) {
   const std::vector<base::Rank>& peers = peers_of_rank_[rank.index()];
+  // Outside the loop for their memory: this is done for every pair of ranks.
+  std::vector<std::uint32_t> to_them;
+  std::vector<std::uint32_t> to_us;
+  std::vector<std::uint32_t> key;
   for (const base::Rank peer : peers) {
-    std::vector<std::uint32_t> to_them;
-    std::vector<std::uint32_t> to_us;
+    to_them.clear();
+    to_us.clear();
     for (std::uint32_t slot = 0; slot < peers.size(); ++slot) {
       if (peers[slot] == peer) to_them.push_back(slot);
     }
@@ -279,10 +306,10 @@ void RankTables::MatchPeers(base::Rank rank) {
     const std::uint32_t ours = variant_of_rank_[rank.index()];
     const std::uint32_t other = variant_of_rank_[peer.index()];
     const std::uint32_t route = RouteClass(rank, peer);
-    std::vector<std::uint32_t> key{ours, other, route, static_cast<std::uint32_t>(to_them.size())};
+    key.assign({ours, other, route, static_cast<std::uint32_t>(to_them.size())});
     key.insert(key.end(), to_them.begin(), to_them.end());
     key.insert(key.end(), to_us.begin(), to_us.end());
-    const auto [at, is_new] = matches_.try_emplace(std::move(key), nullptr);
+    const auto [at, is_new] = matches_.try_emplace(key, nullptr);
     if (is_new) {
       lowered_.match_tables.push_back(Match(ours, other, to_them, to_us, route));
       at->second = lowered_.match_tables.back().get();

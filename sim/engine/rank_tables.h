@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -41,9 +42,11 @@ class RankTables {
 
  private:
   void FindGroups(base::Rank rank);
+  std::uint32_t LocalityOf(std::span<const base::Rank> members);
   std::uint32_t AddGroup(std::vector<base::Rank> members, std::uint32_t family);
   std::uint32_t AxesGroup(base::Rank rank, std::uint16_t module, plan::AxisSet axes);
   std::uint32_t FamilyOf(const plan::GroupRef& group);
+  std::uint32_t LocalityOver(base::Rank rank, std::uint16_t module, plan::AxisSet axes);
   InnerLocalities PlacesOf(base::Rank rank, std::uint16_t module);
   void FindVariant(base::Rank rank);
   void CostVariant(Variant& variant, base::Rank rank);
@@ -56,6 +59,7 @@ class RankTables {
   void FindPeers(base::Rank rank);
   void MatchPeers(base::Rank rank);
   std::uint32_t RouteClass(base::Rank from, base::Rank to);
+  std::uint32_t ClassOfRoute(base::Rank from, base::Rank to);
   std::unique_ptr<MatchTable> Match(std::uint32_t ours, std::uint32_t theirs,
                                     const std::vector<std::uint32_t>& to_them,
                                     const std::vector<std::uint32_t>& to_us,
@@ -73,8 +77,10 @@ class RankTables {
   std::map<std::pair<std::uint32_t, std::vector<base::Rank>>, std::uint32_t> listed_groups_;
   std::map<std::tuple<int, std::uint16_t, std::uint8_t>, std::uint32_t> families_;
   std::map<std::vector<std::uint64_t>, std::uint32_t> variants_;
+  std::vector<std::uint32_t> locality_alone_;  // by rank, once it was asked for
   std::map<std::tuple<int, double, double>, std::uint32_t> route_classes_;
   std::vector<topology::Route> routes_;
+  std::map<topology::RouteTraits, std::uint32_t> route_of_traits_;
   std::unordered_map<std::uint64_t, std::uint32_t> route_of_pair_;
   std::map<std::vector<std::uint32_t>, const MatchTable*> matches_;
   std::vector<std::vector<std::uint32_t>> groups_of_rank_;

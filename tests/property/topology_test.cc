@@ -97,6 +97,36 @@ TEST(TopologyProperty, RoutesRoundDeadLinksAreTheShortestOfTheGraph) {
   }
 }
 
+TEST(TopologyProperty, RoutesOfEqualTraitsHaveEqualFigures) {
+  int num_alike = 0;
+  for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomStream random(seed, "topology.traits");
+    const Cluster cluster(tests::RandomCluster(random));
+    std::map<RouteTraits, Route> routes;
+    for (int pair = 0; pair < 40; ++pair) {
+      const DeviceId from = RandomGpu(cluster, random);
+      const DeviceId to = RandomGpu(cluster, random);
+      const Route route = cluster.RouteBetween(from, to);
+      const auto [at, is_new] = routes.emplace(cluster.TraitsOfRoute(from, to).value(), route);
+      num_alike += is_new ? 0 : 1;
+      ASSERT_EQ(route.Kind(), at->second.Kind());
+      ASSERT_EQ(route.Bandwidth(), at->second.Bandwidth());
+      ASSERT_EQ(route.Latency(), at->second.Latency());  // to the bit: the same sum
+    }
+  }
+  EXPECT_GT(num_alike, static_cast<int>(kNumCases) * 10);
+}
+
+TEST(TopologyProperty, NothingFollowsFromTraitsAmongFaultsOrInACustomFabric) {
+  RandomStream random(1, "topology.traits");
+  ClusterSpec faulty = tests::RandomCluster(random);
+  EXPECT_TRUE(Cluster(faulty).TraitsOfRoute(DeviceId{0}, DeviceId{0}));
+  EXPECT_FALSE(Cluster(tests::AsCustom(faulty)).TraitsOfRoute(DeviceId{0}, DeviceId{0}));
+  faulty.link_faults.push_back({.part = FaultyPart::kPcie, .bandwidth_factor = 0.5});
+  EXPECT_FALSE(Cluster(faulty).TraitsOfRoute(DeviceId{0}, DeviceId{0}));
+}
+
 TEST(TopologyProperty, EveryLinkLeavesOneDeviceAndHasAWayBack) {
   for (std::uint64_t seed = 0; seed < kNumCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

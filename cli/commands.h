@@ -55,6 +55,8 @@ struct TopologyOptions {
   std::optional<int> nodes;
   std::optional<int> from;
   std::optional<int> to;
+  std::string fabric;  ///< print of ibnetdiscover; empty: the cluster's own
+  std::string nics;    ///< pattern; empty: all
   bool dot = false;
   std::string export_to;  ///< empty: no file
   std::string picture;    ///< empty: no file

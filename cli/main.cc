@@ -131,6 +131,14 @@ void AddTopology(CLI::App& app, Verbs& verbs) {
       ->check(CLI::Range(1, 1 << 20));
   verb.add_option("--from", options.from, "Sending rank")->type_name("R");
   verb.add_option("--to", options.to, "Receiving rank")->type_name("R");
+  CLI::Option* const fabric =
+      verb.add_option("--fabric", options.fabric,
+                      "The InfiniBand fabric that ibnetdiscover printed, instead of the cluster's")
+          ->type_name("FILE");
+  verb.add_option("--nics", options.nics,
+                  "Which of its adapters are NICs of nodes, as a shell pattern for \"host device\"")
+      ->type_name("PATTERN")
+      ->needs(fabric);
   verb.add_flag("--dot", options.dot, "The graph in Graphviz' DOT language");
   verb.add_option("--export", options.export_to, "Write the cluster as a file that can be edited")
       ->type_name("FILE.yaml");
@@ -141,7 +149,8 @@ void AddTopology(CLI::App& app, Verbs& verbs) {
       "Examples:\n"
       "  isthmus topology h100-dgx --nodes 4\n"
       "  isthmus topology h100-dgx --nodes 4 --from 3 --to 20\n"
-      "  isthmus topology gb200-nvl72 --nodes 36 --picture nvl72.svg --export mine.yaml");
+      "  isthmus topology gb200-nvl72 --nodes 36 --picture nvl72.svg --export mine.yaml\n"
+      "  isthmus topology h100-dgx --fabric fabric.txt --nics 'gpu-* mlx5_*' --export mine.yaml");
   verb.callback([&verbs] { verbs.run = [&verbs] { return Topology(verbs.topology); }; });
 }
 

@@ -1,10 +1,12 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file_io.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/internal/json_text.h"
 #include "cli/output.h"
@@ -12,6 +14,7 @@
 #include "topology/cluster.h"
 #include "topology/describe.h"
 #include "topology/graph.h"
+#include "topology/ibnetdiscover.h"
 #include "topology/picture.h"
 
 namespace isthmus::cli {
@@ -65,7 +68,9 @@ void WriteFiles(const TopologyOptions& options, const topology::Cluster& cluster
     if (!file.empty()) outputs.push_back(file);
   }
   if (options.output.file) outputs.push_back(*options.output.file);
-  CheckFiles({options.cluster}, outputs);
+  std::vector<std::string> inputs{options.cluster};
+  if (!options.fabric.empty()) inputs.push_back(options.fabric);
+  CheckFiles(inputs, outputs);
   if (!options.export_to.empty()) {
     base::WriteFile(options.export_to, scenarios::WriteCluster(cluster.spec()));
   }
@@ -84,13 +89,42 @@ std::string AnswerOf(const TopologyOptions& options, const topology::Cluster& cl
               : topology::DescribeRoute(cluster, from, to);
 }
 
+// What a discovered fabric was made into, for who has to trust it.
+void TellFabric(const topology::DiscoveredFabric& found, const std::string& file) {
+  std::string told = fmt::format(
+      "{}: node 0 is {}, node {} is {}; NIC 0 is {}, NIC {} is {}; {}\n", file, found.hosts.front(),
+      found.hosts.size() - 1, found.hosts.back(), found.nics.front(), found.nics.size() - 1,
+      found.nics.back(),
+      base::Counted(static_cast<std::int64_t>(found.fabric.switches.size()), "switch", "switches"));
+  for (const topology::LinkFault& lost : found.lost_nics) {
+    told += fmt::format("{}: host {} lacks {}: a dead link\n", file,
+                        found.hosts[static_cast<std::size_t>(lost.node.value())],
+                        found.nics[static_cast<std::size_t>(lost.index)]);
+  }
+  for (const std::string& adapter : found.left_out) {
+    told += fmt::format("{}: left out: {}\n", file, adapter);
+  }
+  Tell(told);
+}
+
+topology::ClusterSpec SpecOf(const TopologyOptions& options) {
+  if (options.fabric.empty()) return scenarios::LoadCluster(options.cluster, options.nodes);
+  if (options.nodes) {
+    throw base::Error("topology: --fabric says how many nodes there are; leave --nodes out");
+  }
+  const topology::DiscoveredFabric found =
+      topology::ReadIbnetdiscover(base::ReadFile(options.fabric), options.fabric, options.nics);
+  TellFabric(found, options.fabric);
+  return topology::WithFabric(scenarios::LoadCluster(options.cluster, {}), found, options.fabric);
+}
+
 }  // namespace
 
 int Topology(const TopologyOptions& options) {
   if (options.from.has_value() != options.to.has_value()) {
     throw base::Error("topology: --from and --to belong together; give both ranks of the transfer");
   }
-  const topology::Cluster cluster(scenarios::LoadCluster(options.cluster, options.nodes));
+  const topology::Cluster cluster(SpecOf(options));
   const std::string answer = AnswerOf(options, cluster);
   WriteFiles(options, cluster);
   Write(options.output, answer);

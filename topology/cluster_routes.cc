@@ -206,8 +206,7 @@ std::optional<RouteTraits> Cluster::TraitsOfRoute(base::DeviceId from, base::Dev
 void Cluster::ThrowCutOff(base::DeviceId gpu, base::DeviceId to, const ClusterGraph& graph) const {
   std::vector<std::string> cut;
   for (const Link& link : graph.DeadLinksBetween(gpu, to)) {
-    cut.push_back(fmt::format("{} {} -> {}", NameOf(link.kind), LabelOf(*this, link.from),
-                              LabelOf(*this, link.to)));
+    cut.push_back(fmt::format("{} -> {}", LabelOf(*this, link.from), LabelOf(*this, link.to)));
   }
   const std::string other = gpu == to ? "the other nodes" : fmt::format("GPU {}", to.value());
   if (cut.empty()) {

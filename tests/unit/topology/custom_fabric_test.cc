@@ -109,8 +109,7 @@ TEST(CustomFabric, GoesRoundDeadCablesAndSwitches) {
     Cluster(spec).RouteBetween(DeviceId{0}, DeviceId{16});
     FAIL();
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("dead links cut GPU 0 off from GPU 16: uplink a -> b, uplink d -> c\n"));
+    EXPECT_THAT(error.what(), HasSubstr("dead links cut GPU 0 off from GPU 16: a -> b, d -> c\n"));
   }
 }
 

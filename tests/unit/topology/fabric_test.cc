@@ -278,8 +278,8 @@ TEST(DeadSwitch, DataDoesNotTurnUpAgain) {
     FAIL();
   } catch (const base::Error& error) {
     EXPECT_STREQ(error.what(),
-                 "cluster h100-dgx: dead links cut GPU 0 off from GPU 16: uplink leaf 0.0 -> spine "
-                 "0.0, uplink spine 0.1 -> leaf 1.0\n  hint: give one of them a bandwidth_factor "
+                 "cluster h100-dgx: dead links cut GPU 0 off from GPU 16: leaf 0.0 -> spine "
+                 "0.0, spine 0.1 -> leaf 1.0\n  hint: give one of them a bandwidth_factor "
                  "above 0, or don't use the node");
   }
 }

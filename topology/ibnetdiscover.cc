@@ -1,0 +1,294 @@
+#include "topology/ibnetdiscover.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "topology/internal/ibnetdiscover_text.h"
+#include "topology/internal/natural_order.h"
+
+namespace isthmus::topology {
+namespace {
+
+using internal::DiscoveredCable;
+using internal::DiscoveredNode;
+using internal::DiscoveredText;
+using internal::NaturalOrder;
+
+constexpr const char* kPatternHint = "say which adapters count, as in --nics 'gpu-* mlx5_*'";
+
+// A NIC's cable: the switch on its other side by key, and how fast it is.
+struct NicCable {
+  std::string to;
+  DiscoveredCable cable;
+};
+
+// The NICs of all hosts, by name of host and device.
+class Hosts {
+ public:
+  using Nics = std::map<std::string, NicCable, NaturalOrder>;
+
+  Hosts(const DiscoveredText& read, const std::string& file, const std::string& pattern)
+      : read_(read), file_(file), pattern_(pattern) {
+    for (const auto& [key, node] : read.nodes) {
+      if (node.is_switch || IsNic(node)) continue;
+      left_out_.push_back(node.description.empty() ? key : node.description);
+    }
+    std::ranges::sort(left_out_, NaturalOrder());
+    for (const auto& [ends, cable] : read.cables) {
+      ++num_cables_[ends.first.first];
+      ++num_cables_[ends.second.first];
+    }
+    for (const auto& [ends, cable] : read.cables) {
+      // Keys of adapters, "H-…", come before those of switches, "S-…".
+      const auto& [adapter, other] = ends;
+      const auto node = read.nodes.find(adapter.first);
+      if (node != read.nodes.end() && IsNic(node->second)) {
+        Add(adapter, node->second, NicCable{other.first, cable});
+      }
+    }
+    Check();
+    if (!mistakes_.empty()) throw base::ScenarioError(mistakes_);
+  }
+
+  const std::map<std::string, Nics, NaturalOrder>& nics() const { return nics_; }
+  /// Of all hosts: index i of a node is the i-th.
+  const std::set<std::string, NaturalOrder>& devices() const { return devices_; }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
+ private:
+  bool IsNic(const DiscoveredNode& node) const {
+    if (node.is_switch || node.description.empty()) return false;
+    if (!pattern_.empty()) return fnmatch(pattern_.c_str(), node.description.c_str(), 0) == 0;
+    return node.description.find("Aggregation Node") == std::string::npos;
+  }
+
+  void Add(const internal::DiscoveredPort& port, const DiscoveredNode& node,
+           const NicCable& cable) {
+    const auto peer = read_.nodes.find(cable.to);
+    if (peer == read_.nodes.end() || !peer->second.is_switch) {
+      Mistake(cable.cable.line,
+              fmt::format("\"{}\" is joined to no switch of this print", node.description),
+              kPatternHint);
+      return;
+    }
+    const std::size_t blank = std::min(node.description.find(' '), node.description.size());
+    const std::string host = node.description.substr(0, blank);
+    std::string device = node.description.substr(std::min(blank + 1, node.description.size()));
+    if (num_cables_[port.first] > 1) device += fmt::format(" port {}", port.second);
+    devices_.insert(device);
+    if (nics_[host].try_emplace(device, cable).second) return;
+    Mistake(node.line, fmt::format("host {} has \"{}\" twice", host, device),
+            "give hosts names of their own (--node-name-map of ibnetdiscover)");
+  }
+
+  void Check() {
+    if (nics_.empty() && mistakes_.empty()) {
+      Mistake(0,
+              fmt::format("none of its {} is a NIC of a node",
+                          base::Counted(static_cast<std::int64_t>(left_out_.size()),
+                                        "channel adapter", "channel adapters")),
+              kPatternHint);
+    }
+    for (const auto& [host, nics] : nics_) {
+      if (nics.size() * 2 >= devices_.size()) continue;
+      Mistake(nics.begin()->second.cable.line,
+              fmt::format("host {} has {} of {} NICs", host, nics.size(), devices_.size()),
+              fmt::format("if it is no node with GPUs, {}", kPatternHint));
+    }
+  }
+
+  void Mistake(int line, std::string what, std::string hint) {
+    mistakes_.push_back({file_, line, line > 0 ? 1 : 0, std::move(what), std::move(hint)});
+  }
+
+  const DiscoveredText& read_;
+  std::string file_;
+  std::string pattern_;
+  std::map<std::string, int> num_cables_;  // by key
+  std::map<std::string, Nics, NaturalOrder> nics_;
+  std::set<std::string, NaturalOrder> devices_;
+  std::vector<std::string> left_out_;
+  std::vector<base::Diagnostic> mistakes_;
+};
+
+// "MF0;leaf-1:MQM9700/U1" is "leaf-1".
+std::string WithoutMarks(const std::string& description) {
+  static const std::regex marks(R"((?:[A-Z]+\d*;)?([^;:]+)(?::[^:]*)?)");
+  std::smatch parts;
+  return std::regex_match(description, parts, marks) ? parts[1].str() : description;
+}
+
+// The switches that have cables: their keys by name, as short as tells them apart.
+std::map<std::string, std::string, NaturalOrder> NameSwitches(const DiscoveredText& read) {
+  std::set<std::string> cabled;
+  for (const auto& [ends, cable] : read.cables) {
+    cabled.insert(ends.first.first);
+    cabled.insert(ends.second.first);
+  }
+  std::map<std::string, int> num_called;
+  std::map<std::string, int> num_described;
+  for (const auto& [key, node] : read.nodes) {
+    if (!node.is_switch) continue;
+    ++num_called[WithoutMarks(node.description)];
+    ++num_described[node.description];
+  }
+  std::map<std::string, std::string, NaturalOrder> keys;
+  for (const auto& [key, node] : read.nodes) {
+    if (!node.is_switch || !cabled.contains(key)) continue;
+    std::string name = WithoutMarks(node.description);
+    if (num_called[name] > 1) name = node.description;
+    if (num_described[name] > 1) name += " " + key;
+    keys.emplace(std::move(name), key);
+  }
+  return keys;
+}
+
+class Wiring {
+ public:
+  Wiring(const DiscoveredText& read, const Hosts& hosts, const std::string& file)
+      : read_(read), file_(file) {
+    for (const auto& [name, key] : NameSwitches(read)) {
+      names_.emplace(key, name);
+      found_.fabric.switches.push_back(name);
+    }
+    for (const auto& [host, nics] : hosts.nics()) found_.hosts.push_back(host);
+    found_.nics.assign(hosts.devices().begin(), hosts.devices().end());
+    found_.left_out = hosts.left_out();
+    int index = 0;
+    for (const std::string& device : hosts.devices()) JoinNics(hosts, device, index++);
+    JoinSwitches();
+  }
+
+  DiscoveredFabric Take() && { return std::move(found_); }
+
+ private:
+  Sourced<base::BytesPerSecond> BandwidthOf(const DiscoveredCable& cable) const {
+    if (!cable.bandwidth) return {};
+    return {*cable.bandwidth, fmt::format("{}: {}", file_, cable.speed)};
+  }
+
+  // The NICs of one index: nodes in a row on one switch at one speed are one entry.
+  void JoinNics(const Hosts& hosts, const std::string& device, int index) {
+    const NicCable* last = nullptr;
+    for (const auto& [host, nics] : hosts.nics()) {
+      const auto own = nics.find(device);
+      if (own != nics.end() && last == nullptr) last = &own->second;
+    }
+    int node = 0;
+    int first = 0;
+    std::optional<CableSpec> open;
+    for (const auto& [host, nics] : hosts.nics()) {
+      const auto own = nics.find(device);
+      if (own != nics.end()) {
+        last = &own->second;
+      } else {
+        found_.lost_nics.push_back(
+            {.part = FaultyPart::kNic, .node = base::NodeId{node}, .index = index});
+      }
+      CableSpec cable{.from = "",
+                      .to = names_.at(last->to),
+                      .count = 1,
+                      .bandwidth = BandwidthOf(last->cable),
+                      .latency = {}};
+      if (!open || !(*open == cable)) {
+        if (open) Close(*open, first, node - 1, index);
+        first = node;
+        open = std::move(cable);
+      }
+      ++node;
+    }
+    Close(*open, first, node - 1, index);
+  }
+
+  void Close(CableSpec cable, int first, int last, int index) {
+    cable.from = first == last ? fmt::format("nic {}.{}", first, index)
+                               : fmt::format("nic {}-{}.{}", first, last, index);
+    found_.fabric.cables.push_back(std::move(cable));
+  }
+
+  void JoinSwitches() {
+    std::map<std::pair<std::string, std::string>, std::vector<const DiscoveredCable*>> cables;
+    for (const auto& [ends, cable] : read_.cables) {
+      const auto from = names_.find(ends.first.first);
+      const auto to = names_.find(ends.second.first);
+      if (from == names_.end() || to == names_.end() || from == to) continue;
+      cables[std::minmax(from->second, to->second, NaturalOrder())].push_back(&cable);
+    }
+    for (const auto& [ends, parallel] : cables) {
+      found_.fabric.cables.push_back(Parallel(ends, parallel));
+    }
+  }
+
+  // Cables side by side are one entry; if they differ, one that carries what they do together.
+  CableSpec Parallel(const std::pair<std::string, std::string>& ends,
+                     const std::vector<const DiscoveredCable*>& parallel) const {
+    CableSpec cable{.from = ends.first, .to = ends.second, .bandwidth = BandwidthOf(*parallel[0])};
+    cable.count = static_cast<int>(parallel.size());
+    const bool is_mixed = std::ranges::any_of(parallel, [&](const DiscoveredCable* other) {
+      return other->bandwidth && other->speed != parallel[0]->speed;
+    });
+    if (!is_mixed) return cable;
+    double sum = 0;
+    std::string speeds;
+    for (const DiscoveredCable* other : parallel) {
+      if (!other->bandwidth) continue;
+      sum += other->bandwidth->value();
+      speeds += fmt::format("{}{}", speeds.empty() ? "" : " + ", other->speed);
+    }
+    cable.count = 1;
+    cable.bandwidth = {base::BytesPerSecond(sum), fmt::format("{}: {}", file_, speeds)};
+    return cable;
+  }
+
+  const DiscoveredText& read_;
+  std::string file_;
+  std::map<std::string, std::string> names_;  // of switches, by key
+  DiscoveredFabric found_;
+};
+
+}  // namespace
+
+DiscoveredFabric ReadIbnetdiscover(std::string_view text, const std::string& file,
+                                   const std::string& nics) {
+  const DiscoveredText read = internal::ParseIbnetdiscover(text, file);
+  const Hosts hosts(read, file, nics);
+  return Wiring(read, hosts, file).Take();
+}
+
+ClusterSpec WithFabric(ClusterSpec cluster, const DiscoveredFabric& found,
+                       const std::string& file) {
+  if (cluster.node_groups.size() != 1) {
+    throw base::Error(fmt::format(
+        "{} has {} node groups; the nodes of a fabric that was discovered are of one kind",
+        cluster.name, cluster.node_groups.size()));
+  }
+  NodeGroup& nodes = cluster.node_groups.front();
+  const int num_nics = static_cast<int>(found.nics.size());
+  if (num_nics > nodes.gpus_per_node || nodes.gpus_per_node % num_nics != 0) {
+    throw base::Error(fmt::format(
+        "{}: hosts have {} NICs ({} … {}), which the {} GPUs of a node of {} can't share equally\n"
+        "  hint: {}",
+        file, num_nics, found.nics.front(), found.nics.back(), nodes.gpus_per_node, cluster.name,
+        kPatternHint));
+  }
+  nodes.num_nodes = static_cast<int>(found.hosts.size());
+  nodes.nics_per_node = num_nics;
+  nodes.source += fmt::format("; nodes and NICs: {}", file);
+  cluster.fabric.core.reset();
+  cluster.fabric.custom = found.fabric;
+  cluster.link_faults = found.lost_nics;
+  return cluster;
+}
+
+}  // namespace isthmus::topology

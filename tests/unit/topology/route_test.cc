@@ -148,9 +148,8 @@ TEST(DeadLinks, WhatIsCutOffIsAnError) {
     Between(cluster, 2, 3);
     FAIL();
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("dead links cut GPU 2 off from GPU 3: nvlink gpu 0.2 -> nvswitch 0, nic "
-                          "nic 0.2 -> leaf 0.2\n  hint: "));
+    EXPECT_THAT(error.what(), HasSubstr("dead links cut GPU 2 off from GPU 3: gpu 0.2 -> nvswitch "
+                                        "0, nic 0.2 -> leaf 0.2\n  hint: "));
   }
   EXPECT_EQ(cluster.RouteToHost(DeviceId{2}).links.size(), 2U);
 }

@@ -162,17 +162,20 @@ traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profi
   trailer.folded = lowered.folded;
   MemoryFacts facts = ReadMemoryFacts(profile, options.allocator);
   if (shares_device) facts.capacity_bytes /= lowered.program->num_ranks;
+  // Ranks of one role with one table of sizes hold the same, at times of their own.
+  std::vector<std::optional<Ledger>> ledgers(lowered.variants.size());
   for (std::uint32_t cls = 0; cls < lowered.classes.size(); ++cls) {
     const LoweredClass& here = lowered.classes[cls];
     const plan::Program& program = *lowered.program;
-    const Ledger ledger(program, lowered.role(cls), program.table(here.representative));
+    std::optional<Ledger>& ledger = ledgers[here.variant];
+    if (!ledger) ledger.emplace(program, lowered.role(cls), program.table(here.representative));
     const int communicators = CountCommunicators(program, here.representative);
-    traces::MemoryPeak peak = ledger.Peak(facts, communicators, &result.times[cls]);
+    traces::MemoryPeak peak = ledger->Peak(facts, communicators, &result.times[cls]);
     peak.rank_class = cls;
     outcome.fits = outcome.fits && peak.verdict != "does_not_fit";
     trailer.memory.push_back(std::move(peak));
     if (options.record_memory_counters) {
-      sink.OnMemory(ledger.Counters(cls, facts, result.times[cls]));
+      sink.OnMemory(ledger->Counters(cls, facts, result.times[cls]));
     }
   }
   return trailer;

@@ -95,7 +95,7 @@ class Splitter {
       if (high <= low) return;
       high = cause.ref.transfer > 0 ? WalkTransfer(cause.ref, low, high)
                                     : WalkOp(cause.ref, low, high);
-      cause = record_.BindingCause(cause.ref);
+      if (high > low) cause = record_.BindingCause(cause.ref);
     }
   }
 

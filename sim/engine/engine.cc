@@ -173,7 +173,7 @@ bool Engine::Meets(std::uint32_t cls, const plan::Op& op) const {
   if (op.group == plan::kNone32) return false;
   // A collective of nothing is skipped by all.
   if (op.kind == plan::OpKind::kCollective && variant(cls).bytes_of(op) == 0) return false;
-  return lowered_.communicators[lowered_.classes[cls].communicators[op.group]].num_ranks > 1;
+  return variant(cls).meets[op.group];
 }
 
 std::uint32_t Engine::MeetingOf(std::uint32_t cls, const plan::Op& op) const {

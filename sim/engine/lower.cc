@@ -151,8 +151,7 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
     for (const std::uint32_t group : tables.groups_of_rank()[rank]) {
       if (!communicator_of_group[group]) {
         const RankTables::RankGroup& concrete = tables.groups()[group];
-        Communicator communicator{.group = group,
-                                  .num_ranks = static_cast<int>(concrete.members.size())};
+        Communicator communicator{.group = group};
         for (const base::Rank member : concrete.members) {
           communicator.classes.push_back(lowered.class_of_rank[member.index()]);
         }

@@ -45,6 +45,7 @@ struct Variant {
   std::vector<std::int64_t> issued_ps;    // by op: host time until it is issued, from the start
   /// By op: how long the gradients or parameters that it makes ready are synchronised; 0 for most.
   std::vector<std::int64_t> sync_after_ps;
+  std::vector<bool> meets;                   // by Role::groups: whether others are in the group
   std::int64_t sync_at_start_ps = 0;         // the same of what is there from the start
   std::vector<const WorkCost*> work;         // by op: Compute and Optimizer, else null
   std::vector<std::int64_t> transfer_bytes;  // by transfer
@@ -76,7 +77,6 @@ struct LoweredClass {
 struct Communicator {
   std::vector<std::uint32_t> classes;  // ascending, each once
   std::uint32_t group = 0;             // of RankTables: one that it stands for
-  int num_ranks = 0;
 };
 
 class ProgramTraffic;

@@ -149,6 +149,8 @@ void RankTables::FindVariant(base::Rank rank) {
     variant.ops = &program_.roles[role];
     variant.sizes = &program_.tables[table];
     variant.graph = graphs_[role];
+    for (const std::uint32_t group : groups_of_rank_[rank.index()])
+      variant.meets.push_back(groups_[group].members.size() > 1);
     CostVariant(variant, rank);
     CountTransfers(variant);
   }

@@ -15,6 +15,7 @@
 #include "scenarios/internal/sources.h"
 #include "scenarios/internal/yaml_text.h"
 #include "topology/check_spec.h"
+#include "topology/describe.h"
 
 namespace isthmus::scenarios {
 namespace {
@@ -116,6 +117,12 @@ std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
   }
   std::string cluster = ClusterAssumption(spec.cluster);
   if (!cluster.empty()) assumptions.push_back(std::move(cluster));
+  if (spec.cluster.jitter) {
+    assumptions.push_back(
+        fmt::format("cluster {}: jitter ({}), one draw of many; every rank is simulated by itself; "
+                    "the profile's straggler wait is kept beside it",
+                    spec.cluster.name, topology::DescribeJitter(*spec.cluster.jitter)));
+  }
   return assumptions;
 }
 

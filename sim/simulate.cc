@@ -9,6 +9,7 @@
 #include "base/sim_time.h"
 #include "plan/program/print.h"
 #include "profiles/kernel_tables.h"
+#include "sim/cost/jitter_model.h"
 #include "sim/cost/machine_models.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/lower.h"
@@ -197,14 +198,18 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
   const MachineModels models = MakeModels(cluster.spec(), profile);
   CheckNetwork(cluster, models, options.network);
   const bool flows = options.network == Network::kFlow;
-  const bool fold =
-      options.folding == Folding::kAuto && !models.shares_device && !options.record_links;
+  std::optional<JitterModel> jitter;
+  if (cluster.spec().jitter) jitter.emplace(*cluster.spec().jitter);
+  // With jitter no two ranks do the same.
+  const bool fold = options.folding == Folding::kAuto && !models.shares_device &&
+                    !options.record_links && !jitter;
   const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold, flows);
   SimOptions run = options;
   // Ranks that share are held together by their inner collectives anyway.
   if (models.shares_device) run.expansion = Expansion::kFused;
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
   EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
+  if (jitter) engine_options.jitter = &*jitter;
   std::optional<FlowNetwork> network;
   std::optional<LinkLoad> load;
   const Engine* owners = nullptr;  // of what flows: known once the engine is

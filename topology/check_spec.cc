@@ -157,6 +157,31 @@ void CheckGpus(const ClusterSpec& spec, std::int64_t num_gpus, Mistakes& mistake
   }
 }
 
+void CheckFraction(double value, const std::string& path, Mistakes& mistakes) {
+  if (value >= 0 && value <= 1) return;
+  mistakes.Add(path, fmt::format("found {}", value), "use 0 to 1; 0.03 is 3 %");
+}
+
+void CheckVariation(const TimeVariation& variation, const std::string& path, Mistakes& mistakes) {
+  CheckFraction(variation.deviation, path + ".deviation", mistakes);
+  if (!variation.stall) return;
+  CheckFraction(variation.stall->probability, path + ".stall.probability", mistakes);
+  const base::Seconds time = variation.stall->time;
+  if (time >= base::Seconds{0} && time <= kMaxStall) return;
+  mistakes.Add(path + ".stall.time", fmt::format("found {} s", time.value()),
+               fmt::format("use 0 s to {} s", kMaxStall.value()));
+}
+
+void CheckJitter(const ClusterSpec& spec, Mistakes& mistakes) {
+  if (!spec.jitter) return;
+  CheckVariation(spec.jitter->compute, "jitter.compute", mistakes);
+  CheckVariation(spec.jitter->communication, "jitter.communication", mistakes);
+  if (spec.ranks_share == RanksShare::kNothing) return;
+  mistakes.Add("jitter", "is given although all ranks share one device",
+               "ranks on one device delay each other already; leave jitter out, or use a cluster "
+               "with a GPU per rank");
+}
+
 }  // namespace
 
 std::vector<SpecMistake> MistakesOf(const ClusterSpec& spec) {
@@ -167,6 +192,7 @@ std::vector<SpecMistake> MistakesOf(const ClusterSpec& spec) {
   internal::CheckLinkFaults(spec, mistakes);
   CheckGpus(spec, num_gpus, mistakes);
   CheckSharing(spec, num_gpus, mistakes);
+  CheckJitter(spec, mistakes);
   return std::move(mistakes).Take();
 }
 

@@ -147,6 +147,39 @@ struct SlowGpu {
   friend bool operator==(const SlowGpu&, const SlowGpu&) = default;
 };
 
+/// How times of one kind vary from op to op: a random factor of mean 1, and rarely a stall on top.
+struct TimeVariation {
+  enum class Distribution {
+    kLognormal,    ///< long tail on both sides
+    kExponential,  ///< never under 1 - deviation, long tail above
+  };
+  struct Stall {
+    double probability = 0;  ///< of one op, in [0, 1]
+    base::Seconds time{0};   ///< added to the op that it hits
+
+    friend bool operator==(const Stall&, const Stall&) = default;
+  };
+
+  Distribution distribution = Distribution::kLognormal;
+  double deviation = 0;          ///< standard deviation of the factor, in [0, 1]
+  std::optional<Stall> stall{};  ///< an interrupt, a page fault, a throttled clock
+
+  friend bool operator==(const TimeVariation&, const TimeVariation&) = default;
+};
+
+/// Longest stall that a cluster may have.
+inline constexpr base::Seconds kMaxStall{3600};
+
+/// Random variation of every rank's ops: what is drawn depends on the seed, rank, step and op alone
+/// (docs/models/jitter.md).
+struct Jitter {
+  std::uint64_t seed = 0;
+  TimeVariation compute;        ///< blocks of layers, optimizer
+  TimeVariation communication;  ///< collectives between blocks, messages, copies
+
+  friend bool operator==(const Jitter&, const Jitter&) = default;
+};
+
 /// Whether ranks have a device each, or share the one that the cluster has.
 enum class RanksShare {
   kNothing,  ///< every rank has a GPU of its own, unless rank_devices says otherwise
@@ -165,6 +198,7 @@ struct ClusterSpec {
   FabricSpec fabric;
   std::vector<LinkFault> link_faults;
   std::vector<SlowGpu> slow_gpus;
+  std::optional<Jitter> jitter;  ///< only where every rank has a GPU of its own
   /// The GPU of each rank. Empty: rank r is on GPU r. Several ranks may share a GPU.
   std::vector<base::DeviceId> rank_devices;
   /// Other than kNothing: one node with one device. Of kCores the device is the host itself, `gpu`

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/text.h"
 #include "topology/graph.h"
@@ -140,7 +141,7 @@ std::string NameOf(const LinkFault& fault) {
 
 std::string DescribeFaults(const Cluster& cluster) {
   const ClusterSpec& spec = cluster.spec();
-  if (spec.link_faults.empty() && spec.slow_gpus.empty()) return "\nfaults: none\n";
+  if (spec.link_faults.empty() && spec.slow_gpus.empty() && !spec.jitter) return "\nfaults: none\n";
   std::string text = "\nfaults\n";
   for (const LinkFault& fault : spec.link_faults) {
     text += Row(fmt::format("node {}", fault.node.value()), DescribeFault(fault));
@@ -150,7 +151,23 @@ std::string DescribeFaults(const Cluster& cluster) {
         Row(fmt::format("GPU {}", slow.device.value()),
             fmt::format("computes at {} of its speed", base::FormatFraction(slow.speed_factor)));
   }
+  if (spec.jitter) text += Row("jitter", DescribeJitter(*spec.jitter));
   return text;
+}
+
+std::string DescribeVariation(const TimeVariation& variation) {
+  std::vector<std::string> parts;
+  if (variation.deviation > 0) {
+    const bool lognormal = variation.distribution == TimeVariation::Distribution::kLognormal;
+    parts.push_back(fmt::format("{}, deviation {}", lognormal ? "lognormal" : "exponential",
+                                base::FormatFraction(variation.deviation)));
+  }
+  if (variation.stall) {
+    parts.push_back(fmt::format("stalls of {} with probability {}",
+                                base::FormatSeconds(variation.stall->time),
+                                variation.stall->probability));
+  }
+  return parts.empty() ? "steady" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string DescribeConnectivity(const Cluster& cluster) {
@@ -180,6 +197,11 @@ std::string DescribeFault(const LinkFault& fault) {
                      fault.bandwidth_factor == 0
                          ? "dead"
                          : base::FormatFraction(fault.bandwidth_factor) + " of its bandwidth");
+}
+
+std::string DescribeJitter(const Jitter& jitter) {
+  return fmt::format("seed {}; compute: {}; communication: {}", jitter.seed,
+                     DescribeVariation(jitter.compute), DescribeVariation(jitter.communication));
 }
 
 base::BytesPerSecond Bisection(const Cluster& cluster) {

@@ -20,6 +20,9 @@ std::string LabelOf(const Cluster& cluster, base::DeviceId device);
 /// "NIC 3: dead", "uplink of leaf switch 0 to spine switch 2: 0.5 of its bandwidth".
 std::string DescribeFault(const LinkFault& fault);
 
+/// "seed 7; compute: lognormal, deviation 0.03; communication: steady".
+std::string DescribeJitter(const Jitter& jitter);
+
 /// The cluster for people: node groups, figures with their sources, the fabric, the kinds of paths
 /// between GPUs with an example of each, faults, and what they cut off. Ends in a line break.
 /// Cost: builds the graph of the whole cluster.

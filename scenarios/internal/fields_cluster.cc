@@ -13,6 +13,7 @@ using topology::FaultyPart;
 using topology::LeafWiring;
 using topology::RanksShare;
 using topology::Sourced;
+using topology::TimeVariation;
 
 // A figure: its value alone, or `{value: …, source: …}`. One that is `fallback` is not printed.
 template <typename T, typename MakeScalar>
@@ -114,13 +115,14 @@ void CustomFields(Archive& archive, topology::CustomFabric& custom) {
                "what joins NICs and switches");
 }
 
+Scalar SeedScalar(std::uint64_t& seed) {
+  return IntegerScalar([&seed](std::int64_t value) { seed = static_cast<std::uint64_t>(value); },
+                       [&seed] { return std::optional(static_cast<std::int64_t>(seed)); },
+                       {0, std::numeric_limits<std::int64_t>::max()});
+}
+
 void EcmpFields(Archive& archive, topology::Ecmp& ecmp) {
-  archive.Value(
-      "seed",
-      IntegerScalar([&ecmp](std::int64_t value) { ecmp.seed = static_cast<std::uint64_t>(value); },
-                    [&ecmp] { return std::optional(static_cast<std::int64_t>(ecmp.seed)); },
-                    {0, std::numeric_limits<std::int64_t>::max()}),
-      kOptional, "another seed, other pairs that collide");
+  archive.Value("seed", SeedScalar(ecmp.seed), kOptional, "another seed, other pairs that collide");
 }
 
 void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
@@ -179,6 +181,35 @@ void SlowGpuFields(Archive& archive, topology::SlowGpu& gpu) {
                 "0.9 takes 1/0.9 of the time");
 }
 
+void StallFields(Archive& archive, TimeVariation::Stall& stall) {
+  archive.Value("probability", Real(stall.probability, 0.0, 1.0), kRequired,
+                "of one op; 0.001 is one op in a thousand");
+  archive.Value("time", TimeScalar(stall.time), kRequired, "by which that op is longer, to 1 h");
+}
+
+void VariationFields(Archive& archive, TimeVariation& variation) {
+  using enum TimeVariation::Distribution;
+  archive.Value("distribution",
+                OneOf(variation.distribution,
+                      {Means("lognormal", kLognormal), Means("exponential", kExponential)}),
+                kOptional,
+                "of the factor on an op's time, whose mean is 1; exponential: never under 1 - "
+                "deviation");
+  archive.Value("deviation", Real(variation.deviation, 0.0, 1.0), kOptional,
+                "standard deviation of the factor; 0.03 is 3 %");
+  Optional(archive, "stall", variation.stall, StallFields, "what rarely holds an op up");
+}
+
+void JitterFields(Archive& archive, topology::Jitter& jitter) {
+  archive.Value("seed", SeedScalar(jitter.seed), kOptional, "another seed, other factors");
+  archive.Struct(
+      "compute", [&jitter](Archive& inner) { VariationFields(inner, jitter.compute); }, nullptr,
+      "of blocks of layers and the optimizer");
+  archive.Struct(
+      "communication", [&jitter](Archive& inner) { VariationFields(inner, jitter.communication); },
+      nullptr, "of collectives between blocks, messages and copies");
+}
+
 }  // namespace
 
 void Fields(Archive& archive, topology::NodeGroup& group) {
@@ -224,6 +255,9 @@ void Fields(Archive& archive, topology::ClusterSpec& cluster) {
                "links with less than their bandwidth");
   archive.List("slow_gpus", ListOf<topology::SlowGpu, SlowGpuFields>(cluster.slow_gpus),
                "GPUs that compute slower than their profile says");
+  Optional(archive, "jitter", cluster.jitter, JitterFields,
+           "random variation of what every rank's ops take, by rank and op (models/jitter.md); "
+           "absent: none");
   archive.Values(
       "rank_devices", cluster.rank_devices.size(),
       [&cluster](std::size_t size) { cluster.rank_devices.resize(size, base::DeviceId(0)); },

@@ -37,6 +37,8 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
     classes_[cls].sync_end_ps = here.sync_at_start_ps;
   }
   events_.reserve(kEventPortion);
+  ISTHMUS_CHECK(options_.jitter == nullptr || (!lowered.folded && devices_.empty()),
+                "jitter where ranks are folded or share a device");
 }
 
 EngineResult Engine::Run() {
@@ -129,7 +131,7 @@ std::int64_t Engine::IssueOf(std::uint32_t cls, std::uint32_t op) const {
   const std::int64_t begun = host + (op > 0 ? here.issued_ps[op - 1] : 0);
   // Matched ranks run at the pace of the slowest: when they may start is known once all are there.
   if (Meets(cls, here.ops->ops[op])) return begun;
-  return std::max(begun, issued - here.duration_ps[op]);
+  return std::max(begun, issued - DurationOf(cls, op));
 }
 
 bool Engine::HoldForIssue(std::uint32_t at, std::int64_t now) {
@@ -153,7 +155,7 @@ void Engine::HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
 std::int64_t Engine::SyncSlowdown(std::uint32_t cls, std::uint32_t op, std::int64_t now) const {
   const std::int64_t left = classes_[cls].sync_end_ps - now;
   if (left <= 0 || options_.sync_contention <= 0) return 0;
-  const std::int64_t shared = std::min(left, variant(cls).duration_ps[op]);
+  const std::int64_t shared = std::min(left, DurationOf(cls, op));
   return std::llround(options_.sync_contention * static_cast<double>(shared));
 }
 
@@ -186,7 +188,7 @@ void Engine::Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   Meeting& meeting = meetings_[at];
   meeting.ops.emplace_back(cls, op);
   meeting.issue_ps.push_back(now);
-  meeting.duration_ps = std::max(meeting.duration_ps, variant(cls).duration_ps[op]);
+  meeting.duration_ps = std::max(meeting.duration_ps, DurationOf(cls, op));
   if (++meeting.num_arrived == lowered_.communicators[at / 2].classes.size()) StartMeeting(at, now);
 }
 
@@ -224,22 +226,12 @@ std::int64_t Engine::PacedDuration(const Meeting& meeting) const {
   const bool alike = std::all_of(meeting.ops.begin(), meeting.ops.end(),
                                  [&](const auto& member) { return work_of(member) == first; });
   if (alike) return meeting.duration_ps;
-  std::vector<const WorkCost*> works;
+  std::vector<BlockPace> paces = PacesOf(meeting);
   std::size_t num_pieces = 0;
-  for (const auto& member : meeting.ops) {
-    const WorkCost* work = work_of(member);
-    if (std::find(works.begin(), works.end(), work) != works.end()) continue;
-    works.push_back(work);
-    num_pieces = std::max(num_pieces, work->order.size());
-  }
+  for (const BlockPace& pace : paces) num_pieces = std::max(num_pieces, pace.work->order.size());
   std::int64_t sum = 0;
-  for (std::size_t position = 0; position < num_pieces; ++position) {
-    std::int64_t slowest = 0;
-    for (const WorkCost* work : works) {
-      if (position >= work->order.size()) continue;
-      slowest = std::max(slowest, work->pieces[work->order[position]].duration_ps);
-    }
-    sum += slowest;
+  for (std::uint32_t position = 0; position < num_pieces; ++position) {
+    sum += NextPiece(paces, position);
   }
   return sum;
 }
@@ -282,7 +274,7 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
     classes_[cls].extra_ps = extra;
     Piece(cls, op, 0, now);
   } else {
-    heap_.Push(now + here.duration_ps[op] + extra, {.what = What::kOpEnd, .a = cls, .b = op});
+    heap_.Push(now + DurationOf(cls, op) + extra, {.what = What::kOpEnd, .a = cls, .b = op});
   }
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sim/cost/jitter_model.h"
 #include "sim/engine/event_heap.h"
 #include "sim/engine/lowered.h"
 #include "sim/engine/program_traffic.h"
@@ -36,6 +38,9 @@ struct EngineOptions {
   double sync_contention = 0;
   /// Fixed host work behind the last op of a step.
   std::int64_t step_overhead_ps = 0;
+  /// How ops vary at random; must outlive the engine. Null: not at all. Needs every rank to be a
+  /// class of its own, with a device of its own.
+  const JitterModel* jitter = nullptr;
   DeviceSharing sharing;
 };
 
@@ -81,6 +86,9 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 /// for the end of an op with kBlocksHost and of a step. No op but Compute starts before it is
 /// issued; a Compute op starts once its first kernels are, and no earlier than lets it end with the
 /// last one's issue, so that the idle time of a host-bound op lies in front of it.
+///
+/// With jitter an op takes its rank's own varied time: of a collective or matched Compute the
+/// slowest member's counts, of a transfer the slower side's. Pieces of a block are stretched alike.
 ///
 /// A Compute op beside a gradient or parameter synchronisation is longer by sync_contention of the
 /// time they share: of what was ready to be synchronised when the op starts, its own duration at
@@ -130,6 +138,12 @@ class Engine {
     std::int64_t wait_ps = 0;  // of the collective, no core needed
     std::int64_t core_ps = 0;  // of the collective
   };
+  /// A block on its way through its pieces, each stretched as the whole is.
+  struct BlockPace {
+    const WorkCost* work = nullptr;
+    std::int64_t duration_ps = 0;  // of the whole; work->total_ps unless it varies
+    std::int64_t behind_ps = 0;    // of work->total_ps
+  };
   /// Members of a communicator that have arrived, for one kind of op (its collectives, its
   /// Compute).
   struct Meeting {
@@ -142,6 +156,7 @@ class Engine {
     bool in_collective = false;     // shared devices: of the phase, the kernels are over
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ops;  // (class, op), in order of arrival
     std::vector<std::int64_t> issue_ps;
+    std::vector<BlockPace> paces;  // expanded Compute
   };
   struct ClassState {
     std::vector<std::uint16_t>
@@ -152,6 +167,7 @@ class Engine {
     std::int64_t host_ps = 0;      // when the host would have begun, had it never waited since
     std::int64_t sync_end_ps = 0;  // when all that is ready to be synchronised will be
     std::int64_t extra_ps = 0;     // of the Compute op that runs alone, in front of its end
+    BlockPace pace;                // expanded: of the Compute op that runs alone
     std::uint64_t num_done = 0;
   };
 
@@ -177,6 +193,14 @@ class Engine {
   void HostWaited(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   /// How much longer a Compute op that starts now takes for synchronisations beside it.
   std::int64_t SyncSlowdown(std::uint32_t cls, std::uint32_t op, std::int64_t now) const;
+  /// How long an op takes by itself, or a message.
+  std::int64_t DurationOf(std::uint32_t cls, std::uint32_t op) const;
+  std::int64_t TransferDurationOf(std::uint32_t cls, std::uint32_t transfer) const;
+  /// The different works of matched Compute, each at the pace of the slowest member that has it.
+  std::vector<BlockPace> PacesOf(const Meeting& meeting) const;
+  /// How long the piece at this position takes; the paces go on behind it.
+  static std::int64_t NextPiece(std::span<BlockPace> paces, std::uint32_t position);
+  static std::int64_t Stretched(std::int64_t alone_ps, const BlockPace& pace);
   void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartMeeting(std::uint32_t at, std::int64_t now);
   /// How long matched Compute takes: its inner collectives hold the members together, so the
@@ -198,7 +222,7 @@ class Engine {
   void Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now);
   void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
   void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
-                   const PieceCost& piece, std::int64_t start);
+                   std::int64_t duration, std::int64_t start);
   void StartJob(std::uint32_t cls, Job job, std::int64_t work, Pace pace, std::int64_t now);
   /// The phases of what a member does in a meeting.
   const std::vector<Phase>& PhasesOf(std::uint32_t cls, std::uint32_t op);

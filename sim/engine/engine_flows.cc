@@ -90,7 +90,7 @@ bool Engine::FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now)
   const plan::Op& op = here.ops->ops[index];
   const std::int64_t bytes = here.bytes_of(op);
   if (bytes == 0) return false;
-  Flow(lowered_.traffic->Copy(cls, op.copy()), bytes, here.duration_ps[index], bytes, op.purpose,
+  Flow(lowered_.traffic->Copy(cls, op.copy()), bytes, DurationOf(cls, index), bytes, op.purpose,
        {static_cast<std::uint8_t>(What::kOpEnd), cls, index}, now);
   return true;
 }
@@ -103,7 +103,7 @@ bool Engine::FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_
   if (!message.sends) return true;
   const MatchTable& match = *lowered_.classes[cls].matches[message.peer];
   Flow(lowered_.traffic->Send(cls, message.peer), here.transfer_bytes[transfer],
-       match.duration_ps[transfer], match.timed_bytes[transfer],
+       TransferDurationOf(cls, transfer), match.timed_bytes[transfer],
        here.ops->ops[here.graph->OpOfTransfer(transfer)].purpose,
        {static_cast<std::uint8_t>(What::kTransferEnd), cls, transfer}, now);
   return true;

@@ -64,11 +64,10 @@ void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t 
   ClassState& state = classes_[cls];
   if (state.started[transfer]) return;
   state.started[transfer] = true;
-  const std::uint32_t slot = variant(cls).ops->transfers[transfer].peer;
-  const std::int64_t duration = lowered_.classes[cls].matches[slot]->duration_ps[transfer];
   // Until it is over, the place of its end holds its start.
   result_.times[cls].transfer_end_ps[transfer] = now;
   if (FlowsMessage(cls, transfer, now)) return;
+  const std::int64_t duration = TransferDurationOf(cls, transfer);
   const std::int64_t core = shares(cls) ? CoreTimeOf(cls, transfer) : 0;
   if (core == 0) {
     heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});

@@ -22,6 +22,14 @@ TEST(ClusterFileProperty, ReadsBackAsTheSameSpec) {
     if (random.Chance(0.2)) spec = tests::AsCustom(spec);
     tests::AddFaults(spec, random, 4, 0.5);
     if (random.Chance(0.3)) spec.slow_gpus = {{base::DeviceId{0}, 0.75}};
+    if (random.Chance(0.3)) {
+      spec.jitter = topology::Jitter{.seed = random.Next() >> 1U};
+      spec.jitter->compute.deviation = random.UniformReal();
+      spec.jitter->communication = {
+          .distribution = topology::TimeVariation::Distribution::kExponential,
+          .deviation = random.UniformReal(),
+          .stall = {{random.UniformReal(), base::Seconds(random.UniformReal())}}};
+    }
     if (random.Chance(0.3)) spec.rank_devices = {base::DeviceId{0}, base::DeviceId{0}};
     const std::filesystem::path path = tests::TestFolder() / "cluster.yaml";
     base::WriteFile(path, WriteCluster(spec));

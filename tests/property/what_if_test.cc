@@ -50,6 +50,10 @@ std::vector<std::string> RandomChanges(base::RandomStream& random) {
          fmt::format(
              "cluster.link_faults=[{{part: nic, node: 0, index: {}, bandwidth_factor: {}}}]", gpu,
              random.UniformInt(0, 1) == 0 ? "0" : "0.5"),
+         fmt::format("cluster.jitter={{seed: {}, compute: {{deviation: 0.05}}, communication: "
+                     "{{distribution: exponential, deviation: 0.2, stall: {{probability: 0.01, "
+                     "time: 1 ms}}}}}}",
+                     gpu),
          fmt::format("parameters.clock.bf16.ratio={:.2f}", 0.5 + 0.1 * factor),
          "workload.global_batch=2x", "optimizer.bucket_parameters=100000000"}));
   }

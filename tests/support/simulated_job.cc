@@ -1,17 +1,24 @@
 #include "tests/support/simulated_job.h"
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "plan/program/print.h"
 #include "scenarios/scenario.h"
+#include "sim/cost/jitter_model.h"
 #include "sim/engine/program_traffic.h"
 
 namespace isthmus::tests {
 namespace {
 
 sim::EngineOptions Options() { return {.straggler_share = 0.0131, .step_overhead_ps = 12'345'678}; }
+
+std::optional<sim::JitterModel> JitterOf(const topology::Cluster& cluster) {
+  if (!cluster.spec().jitter) return std::nullopt;
+  return sim::JitterModel(*cluster.spec().jitter);
+}
 
 }  // namespace
 
@@ -27,6 +34,8 @@ SimulatedJob SimulatedJobs::Simulate(const plan::Program& program, const topolog
   run.lowered = sim::Lower(program, cluster, costs(), fold);
   sim::EngineOptions options = Options();
   options.expanded = expanded;
+  const std::optional<sim::JitterModel> jitter = JitterOf(cluster);
+  if (jitter) options.jitter = &*jitter;
   run.result = sim::Engine(run.lowered, options, nullptr).Run();
   return run;
 }
@@ -39,6 +48,8 @@ SimulatedJob SimulatedJobs::SimulateFlows(const plan::Program& program,
   sim::FlowNetwork network(run.lowered.traffic->traffic(), std::move(make_solver));
   sim::EngineOptions options = Options();
   options.network = &network;
+  const std::optional<sim::JitterModel> jitter = JitterOf(cluster);
+  if (jitter) options.jitter = &*jitter;
   run.result = sim::Engine(run.lowered, options, nullptr).Run();
   run.num_flows = network.num_flows();
   run.num_shared_flows = network.num_shared_flows();

@@ -25,6 +25,7 @@ class SimulatedJobs {
  public:
   SimulatedJobs();
 
+  /// With the jitter of the cluster, where it has any: then not folded.
   SimulatedJob Simulate(const plan::Program& program, const topology::Cluster& cluster, bool fold,
                         bool expanded) const;
   /// With a flow network over such a solver.

@@ -42,6 +42,7 @@ double DrawFaults(Svg& svg, const ClusterSpec& spec, double y) {
     texts.push_back(fmt::format("GPU {} computes at {} of its speed", gpu.device.value(),
                                 base::FormatFraction(gpu.speed_factor)));
   }
+  if (spec.jitter) texts.push_back("jitter: " + DescribeJitter(*spec.jitter));
   constexpr std::size_t kMostFaults = 12;
   if (texts.size() > kMostFaults) {
     const std::string rest = fmt::format("{} more faults", texts.size() - kMostFaults);

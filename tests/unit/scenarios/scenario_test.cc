@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "plan/program/program.h"
 #include "topology/presets.h"
 
 namespace isthmus::scenarios {
@@ -318,6 +319,65 @@ TEST(ScenarioTest, EncodersWithMoreCopiesThanImagesAreAllowedAndTold) {
   EXPECT_THAT(scenario.assumptions,
               ::testing::Contains("module vision: a round of microbatches has at most 2 images or "
                                   "clips for 8 data parallel copies: some of them have none"));
+}
+
+TEST(ScenarioTest, JitterIsTheMachinesAndAnAssumption) {
+  const Scenario steady = LoadShipped("quickstart");
+  const Scenario varied = LoadShipped(
+      "quickstart", {"cluster.jitter={seed: 7, compute: {deviation: 0.03}, communication: {stall: "
+                     "{probability: 0.001, time: 2 ms}}}"});
+  EXPECT_THAT(varied.assumptions,
+              ::testing::Contains(HasSubstr("jitter (seed 7; compute: lognormal, deviation 3.0 %; "
+                                            "communication: stalls of 2.00 ms with probability "
+                                            "0.001), one draw of many; every rank is simulated")));
+  EXPECT_NE(varied.hash, steady.hash);
+  EXPECT_EQ(plan::Hash(plan::Build(varied.job)), plan::Hash(plan::Build(steady.job)));
+  EXPECT_THAT(ShowScenario(varied), HasSubstr("distribution: lognormal"));
+  EXPECT_THAT(ShowScenario(steady), ::testing::Not(HasSubstr("jitter:")));
+  EXPECT_EQ(ParseScenario(ShowScenario(varied), "shown.yaml").hash, varied.hash);
+}
+
+TEST(ScenarioTest, MistakesOfJitterComeAtOnceAndTeach) {
+  const char* text = R"(extends: quickstart
+cluster:
+  extends: h100-dgx
+  jitter:
+    sed: 7
+    compute: {distribution: normal, deviation: -0.1}
+    communication:
+      deviation: 3 %
+      stall: {probability: 1.5, time: 20}
+)";
+  try {
+    ParseScenario(text, "f.yaml");
+    FAIL();
+  } catch (const base::ScenarioError& error) {
+    const std::string found = error.what();
+    EXPECT_THAT(found, HasSubstr("f.yaml:5:5: error: cluster.jitter.sed: unknown key\n"
+                                 "  hint: did you mean seed?"));
+    EXPECT_THAT(found, HasSubstr("f.yaml:6:29: error: cluster.jitter.compute.distribution: unknown "
+                                 "value \"normal\"\n  hint: "));
+    EXPECT_THAT(found,
+                HasSubstr("f.yaml:6:48: error: cluster.jitter.compute.deviation: -0.1 is out "
+                          "of range\n  hint: allowed: 0 to 1"));
+    EXPECT_THAT(found, HasSubstr("f.yaml:8:18: error: cluster.jitter.communication.deviation: "
+                                 "\"3 %\" is not a number\n  hint: allowed: 0 to 1"));
+    EXPECT_THAT(found, HasSubstr("f.yaml:9:28: error: cluster.jitter.communication.stall."
+                                 "probability: 1.5 is out of range\n  hint: allowed: 0 to 1"));
+    EXPECT_THAT(found, HasSubstr("f.yaml:9:39: error: cluster.jitter.communication.stall.time: "));
+    EXPECT_EQ(error.diagnostics().size(), 6U);
+  }
+}
+
+TEST(ScenarioTest, JitterIsRefusedWhereRanksShareADevice) {
+  try {
+    LoadShipped("host/gpu-twin", {"cluster.jitter={compute: {deviation: 0.1}}"});
+    FAIL();
+  } catch (const base::ScenarioError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("cluster.jitter: error: is given although all ranks share one "
+                          "device\n  hint: ranks on one device delay each other"));
+  }
 }
 
 TEST(ScenarioTest, EveryEncoderFeedsTheDecoderUnlessToldOtherwise) {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "sim/network/flow_solver.h"
+#include "tests/support/flows.h"
 #include "tests/support/small_jobs.h"
 #include "tests/unit/sim/cost_profiles.h"
 #include "tests/unit/sim/host_profile.h"
@@ -208,6 +209,25 @@ TEST_F(SimulateTest, NamesTheTransferAndTheCutWhereDeadLinksLeaveNoWay) {
       EXPECT_THAT(error.what(), MatchesRegex("(.|\n)*needed by: (messages from rank|collectives of "
                                              "ranks) [0-9]+ to (.|\n)*"));
     }
+  }
+}
+
+TEST_F(SimulateTest, JitterIsOfEveryRankByItself) {
+  topology::ClusterSpec spec = topology::H100Dgx(2);
+  spec.jitter = topology::Jitter{.seed = 7, .compute = {.deviation = 0.03}};
+  for (const Network network : {Network::kNccl, Network::kFlow}) {
+    if (network == Network::kFlow && !tests::HasFlows()) continue;
+    traces::Recorder first;
+    traces::Recorder second;
+    const auto run = [&](traces::TraceSink& sink) {
+      return Simulate(plan::Build(Colocated()), topology::Cluster(spec), profile_,
+                      {.network = network}, {}, sink);
+    };
+    const Outcome outcome = run(first);
+    EXPECT_FALSE(outcome.folded);
+    EXPECT_EQ(outcome.simulated_ranks, 16);
+    run(second);
+    EXPECT_EQ(first.trace(), second.trace());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "studies/what_if.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,8 +11,14 @@
 
 #include "base/error.h"
 #include "base/file_io.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "plan/program/program.h"
+#include "scenarios/scenario.h"
 #include "tests/support/flows.h"
 #include "tests/support/test_folder.h"
+#include "topology/cluster.h"
+#include "traces/recorder.h"
 
 namespace isthmus::studies {
 namespace {
@@ -171,6 +178,42 @@ TEST(WhatIfTest, UnevenSamplesCostWhatTheFullestCopyHasUnlessReordered) {
   const std::int64_t reordered = VisionCompute("[0, 2]");
   EXPECT_EQ(reordered, VisionCompute("1"));
   EXPECT_GT(uneven, reordered);
+}
+
+// docs/models/jitter.md: what a lognormal factor makes of `alone_ps`.
+std::int64_t Varied(std::int64_t alone_ps, double deviation, int rank, std::uint32_t op) {
+  base::RandomStream random(base::HashBuilder(7).Add(rank).Add(0).Add(op).Add(0).digest(),
+                            "jitter.compute");
+  random.UniformReal();  // would there be a stall?
+  const double sigma = std::sqrt(std::log(1 + deviation * deviation));
+  return std::llround(std::exp(sigma * random.Normal(0, 1) - sigma * sigma / 2) *
+                      static_cast<double>(alone_ps));
+}
+
+TEST(WhatIfTest, JitterOfComputeIsTheDifferenceOfItsFactors) {
+  // One rank: every op is on the path, and nothing else varies.
+  const std::string jitter = "cluster.jitter={seed: 7, compute: {deviation: 0.1}}";
+  const auto difference = Ask("tp: 1", 1, 1, {jitter});
+  EXPECT_TRUE(difference.same_program);
+  std::int64_t longer = 0;
+  std::int64_t other = difference.Other().difference_ps();
+  for (const reports::DifferenceTerm& term : difference.terms) longer += term.difference_ps();
+  EXPECT_EQ(longer, difference.difference_ps());
+  EXPECT_LE(std::abs(static_cast<double>(other)), 0.05 * std::abs(static_cast<double>(longer)));
+
+  const auto scenario = scenarios::LoadScenario(tests::TestFolder() / "scenario.yaml");
+  traces::Recorder steady;
+  sim::Simulate(plan::Build(scenario.job), topology::Cluster(scenario.cluster), scenario.profile,
+                {}, {}, steady);
+  std::int64_t expected = 0;
+  for (const traces::Event& event : steady.trace().events) {
+    const traces::OpRecord& op = steady.trace().header.roles[0].ops[event.op];
+    if (op.kind != "compute" && op.kind != "optimizer") continue;
+    const std::int64_t alone = event.end_ps - event.start_ps;
+    expected += Varied(alone, 0.1, 0, event.op) - alone;
+  }
+  // Ops that wait for their issue start later the shorter they are; here none does.
+  EXPECT_EQ(difference.difference_ps(), expected);
 }
 
 TEST(WhatIfTest, MistakesAreAtTheOption) {

@@ -210,6 +210,16 @@ TEST(ClusterErrors, SayWhatWasFoundAndWhatToDo) {
        [](ClusterSpec& s) {
          s.slow_gpus = {{DeviceId{1}, 0.5}, {DeviceId{1}, 0.5}};
        }},
+      {"jitter.compute.deviation: found -0.1",
+       [](ClusterSpec& s) { s.jitter = Jitter{.compute = {.deviation = -0.1}}; }},
+      {"jitter.communication.stall.probability: found 1.5",
+       [](ClusterSpec& s) {
+         s.jitter = Jitter{.communication = {.stall = {{.probability = 1.5}}}};
+       }},
+      {"jitter.compute.stall.time: found 7200 s",
+       [](ClusterSpec& s) {
+         s.jitter = Jitter{.compute = {.stall = {{.probability = 0.1, .time = 7200_s}}}};
+       }},
       {"rank_devices.1: there is no GPU 99",
        [](ClusterSpec& s) {
          s.rank_devices = {DeviceId{0}, DeviceId{99}};

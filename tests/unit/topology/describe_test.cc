@@ -148,15 +148,19 @@ TEST(DescribeCluster, ListsFaultsAndWhatTheyCutOff) {
                       {FaultyPart::kNic, NodeId{0}, 2, 0.5},
                       {FaultyPart::kUplink, NodeId{0}, 7, 0}};
   spec.slow_gpus = {{DeviceId{5}, 0.9}};
-  EXPECT_THAT(DescribeCluster(Cluster(spec)),
-              HasSubstr("faults\n"
-                        "  node 1             NVLink of local GPU 3: dead\n"
-                        "  node 1             PCIe of local GPU 3: dead\n"
-                        "  node 0             NIC 2: 50.0 % of its bandwidth\n"
-                        "  node 0             uplink of leaf switch 7: dead\n"
-                        "  GPU 5              computes at 90.0 % of its speed\n"
-                        // GPU 11 is local GPU 3 of node 1; three dead cables of 88.
-                        "graph: 61 devices, 170 directed links; cut off are GPUs 11\n"));
+  spec.jitter = Jitter{.seed = 7, .compute = {.deviation = 0.03, .stall = {{0.001, 2_ms}}}};
+  EXPECT_THAT(
+      DescribeCluster(Cluster(spec)),
+      HasSubstr("faults\n"
+                "  node 1             NVLink of local GPU 3: dead\n"
+                "  node 1             PCIe of local GPU 3: dead\n"
+                "  node 0             NIC 2: 50.0 % of its bandwidth\n"
+                "  node 0             uplink of leaf switch 7: dead\n"
+                "  GPU 5              computes at 90.0 % of its speed\n"
+                "  jitter             seed 7; compute: lognormal, deviation 3.0 %, stalls of "
+                "2.00 ms with probability 0.001; communication: steady\n"
+                // GPU 11 is local GPU 3 of node 1; three dead cables of 88.
+                "graph: 61 devices, 170 directed links; cut off are GPUs 11\n"));
 }
 
 TEST(DescribeCluster, SaysWhoPlacedTheRanks) {

@@ -220,7 +220,7 @@ class Engine {
   void ReleaseHeldBack(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void ReleaseList(std::uint32_t cls, std::span<const std::uint32_t> ops);
   void Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, std::int64_t now);
-  void GroupPiece(std::uint32_t meeting, std::uint32_t position, std::int64_t now);
+  void GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now);
   void RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,
                    std::int64_t duration, std::int64_t start);
   void StartJob(std::uint32_t cls, Job job, std::int64_t work, Pace pace, std::int64_t now);

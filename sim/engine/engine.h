@@ -176,11 +176,11 @@ class Engine {
   void RunOnNetwork();
   void OnFlowed(const FlowTag& tag, std::int64_t now);
   /// Whether the op's traffic goes over the network, which then ends it.
-  bool FlowsCollective(std::uint32_t meeting, std::int64_t now);
-  bool FlowsCopy(std::uint32_t cls, std::uint32_t op, std::int64_t now);
+  bool FlowsCollective(std::uint32_t at, std::int64_t now);
+  bool FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now);
   bool FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
   void Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
-            std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now);
+            std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) const;
   void Drain(std::int64_t now);
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now);

@@ -55,7 +55,8 @@ std::array<std::uint32_t, 3> Engine::OwnerOf(const FlowTag& tag) const {
 }
 
 void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
-                  std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
+                  std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag,
+                  std::int64_t now) const {
   FlowNetwork& network = *options_.network;
   const auto size = static_cast<double>(bytes);
   const std::int64_t wire_ps = network.WirePs(shape, static_cast<double>(timed_bytes));

@@ -4,13 +4,10 @@
 //   Lower/folded, /unfolded     the program made ready for the engine
 //   Engine/fused                unfolded, events kept by a recorder; items are ops
 //   Engine/expanded             unfolded, every piece of every block an event; nothing is kept
-//   Simulate/folded, /unfolded  from program to trace, memory included; nothing is kept
 
 #include "sim/engine/engine.h"
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 
@@ -19,7 +16,6 @@
 #include "sim/cost/kernel_model.h"
 #include "sim/cost/nccl_model.h"
 #include "sim/engine/lower.h"
-#include "sim/simulate.h"
 #include "topology/cluster.h"
 #include "traces/recorder.h"
 
@@ -45,19 +41,6 @@ const Given& Start() {
   static const Given given;
   return given;
 }
-
-/// Takes what it is given and keeps nothing.
-class Drain final : public traces::TraceSink {
- public:
-  void OnHeader(const traces::Header& header) override { benchmark::DoNotOptimize(&header); }
-  void OnEvents(std::span<const traces::Event> events) override {
-    benchmark::DoNotOptimize(events.data());
-  }
-  void OnMemory(std::span<const traces::MemoryCounter> counters) override {
-    benchmark::DoNotOptimize(counters.data());
-  }
-  void OnTrailer(const traces::Trailer& trailer) override { benchmark::DoNotOptimize(&trailer); }
-};
 
 void Build(benchmark::State& state) {
   const plan::Job& job = Start().scenario.job;
@@ -94,21 +77,6 @@ BENCHMARK_CAPTURE(RunEngine, expanded, true)
     ->Name("Engine/expanded")
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
-
-void SimulateProgram(benchmark::State& state, Folding folding) {
-  const Given& given = Start();
-  for (auto _ : state) {
-    Drain sink;
-    benchmark::DoNotOptimize(Simulate(given.program, given.cluster, given.scenario.profile,
-                                      {.folding = folding}, {}, sink));
-  }
-}
-BENCHMARK_CAPTURE(SimulateProgram, folded, Folding::kAuto)
-    ->Name("Simulate/folded")
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(SimulateProgram, unfolded, Folding::kOff)
-    ->Name("Simulate/unfolded")
-    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace isthmus::sim

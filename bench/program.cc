@@ -1,5 +1,5 @@
-// Programs of a pipeline of 8 stages and tensor-parallel groups of 8 with an encoder on the first
-// stage, 32 microbatches.
+// Programs of a pipeline of 8 stages (8 ranks: of one) and tensor-parallel groups of 8 with an
+// encoder on the first stage, 32 microbatches.
 //
 //   BuildProgram/n, ValidateProgram/n   n ranks; items are ops of all ranks
 
@@ -16,7 +16,7 @@
 namespace isthmus::plan {
 namespace {
 
-Module Decoder(int dp) {
+Module Decoder(int pp, int dp) {
   Module llm{.name = "llm", .kind = ModuleKind::kDecoder};
   llm.transformer = {.num_layers = 64,
                      .hidden = 8192,
@@ -26,7 +26,7 @@ Module Decoder(int dp) {
                      .head_dim = 128,
                      .vocab_size = 128000,
                      .max_positions = 8192};
-  llm.layout = Layout{.tp = 8, .pp = 8, .dp = dp};
+  llm.layout = Layout{.tp = 8, .pp = pp, .dp = dp};
   return llm;
 }
 
@@ -48,8 +48,9 @@ Module Encoder() {
 Job JobOf(std::int64_t num_ranks) {
   Job job{.name = "bench", .placement = Placement::kHomogeneous};
   job.num_ranks = static_cast<int>(num_ranks);
-  const int dp = job.num_ranks / 64;
-  job.modules = {Encoder(), Decoder(dp)};
+  const int pp = job.num_ranks < 64 ? 1 : 8;
+  const int dp = job.num_ranks / (8 * pp);
+  job.modules = {Encoder(), Decoder(pp, dp)};
   job.edges = {{0, 1}};
   job.workload = {.sequence_length = 8192, .global_batch = 32L * dp, .microbatch_size = 1};
   return job;
@@ -69,14 +70,20 @@ void BuildProgram(benchmark::State& state) {
   for (auto _ : state) ops += OpsOf(Build(job));
   state.SetItemsProcessed(ops);
 }
-BENCHMARK(BuildProgram)->Arg(512)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(BuildProgram)
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(512)
+    ->Arg(4096)
+    ->Arg(16384)
+    ->Unit(benchmark::kMillisecond);
 
 void ValidateProgram(benchmark::State& state) {
   const Program program = Build(JobOf(state.range(0)));
   for (auto _ : state) ISTHMUS_CHECK(Validate(program).ok());
   state.SetItemsProcessed(state.iterations() * OpsOf(program));
 }
-BENCHMARK(ValidateProgram)->Arg(512)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(ValidateProgram)->Arg(64)->Arg(512)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace isthmus::plan

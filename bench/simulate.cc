@@ -56,7 +56,7 @@ void Register(const char* name) {
   }
 }
 
-const bool are_registered = [] {
+const bool kAreRegistered = [] {
   for (const char* name : {"quickstart", "paper/A4/A4.8.NC", "scale/gpt3-175b-1024",
                            "scale/gpt3-175b-4096", "scale/llama3-405b-16384"})
     Register(name);

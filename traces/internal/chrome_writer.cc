@@ -1,5 +1,8 @@
 #include "traces/internal/chrome_writer.h"
 
+#include <iterator>
+
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "traces/internal/json_text.h"
@@ -11,7 +14,7 @@ std::string Microseconds(std::int64_t time_ps) {
   const bool is_negative = time_ps < 0;
   const auto magnitude =
       is_negative ? ~static_cast<std::uint64_t>(time_ps) + 1 : static_cast<std::uint64_t>(time_ps);
-  return fmt::format("{}{}.{:06}", is_negative ? "-" : "", magnitude / 1'000'000,
+  return fmt::format(FMT_COMPILE("{}{}.{:06}"), is_negative ? "-" : "", magnitude / 1'000'000,
                      magnitude % 1'000'000);
 }
 
@@ -61,7 +64,8 @@ void ChromeRenderer::OnTrack(const TimelineTrack& track) {
 void ChromeRenderer::OnSliceBegin(const TimelineSlice& slice) {
   std::string arguments;
   for (const Annotation& annotation : slice.annotations) {
-    arguments += fmt::format(R"({}"{}":)", arguments.empty() ? "" : ",", annotation.name);
+    fmt::format_to(std::back_inserter(arguments), FMT_COMPILE(R"({}"{}":)"),
+                   arguments.empty() ? "" : ",", annotation.name);
     if (const auto* number = std::get_if<std::int64_t>(&annotation.value)) {
       arguments += std::to_string(*number);
     } else if (const auto* real = std::get_if<double>(&annotation.value)) {
@@ -71,7 +75,8 @@ void ChromeRenderer::OnSliceBegin(const TimelineSlice& slice) {
     }
   }
   WriteEvent(fmt::format(
-      R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+      FMT_COMPILE(
+          R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})"),
       Quoted(slice.name), slice.category, slice.process, slice.track, Microseconds(slice.start_ps),
       Microseconds(slice.end_ps - slice.start_ps), arguments));
   for (const std::uint64_t flow : slice.departures) WriteFlow('s', flow, slice, slice.start_ps);

@@ -1,5 +1,9 @@
 #include "traces/internal/csv_writer.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -12,8 +16,14 @@ constexpr std::string_view kColumns =
     "rank,num_ranks,role,lane,op,inner,name,kind,action,category,module,chunk,microbatch,step,"
     "communicator,peer_rank,bytes,model_flops,hardware_flops,issue_ps,start_ps,end_ps\n";
 
-std::string Cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+bool NeedsQuotes(std::string_view text) {
+  return std::ranges::any_of(text, [](char character) {
+    return character == ',' || character == '"' || character == '\r' || character == '\n';
+  });
+}
+
+std::string Cell(std::string_view text) {
+  if (!NeedsQuotes(text)) return std::string(text);
   std::string quoted = "\"";
   for (const char character : text) {
     if (character == '"') quoted += '"';
@@ -25,8 +35,8 @@ std::string Cell(const std::string& text) {
 // The columns that tell the op itself, its transfers and its pieces apart.
 struct Detail {
   std::string name;
-  std::string kind;
-  std::string action;
+  std::string_view kind;
+  std::string_view action;
   Category category = Category::kCompute;
   std::string peer_rank;
   std::string bytes;
@@ -76,15 +86,15 @@ std::string CsvWriter::LineOf(const Event& event) const {
   const RoleRecord& role = index.RoleOf(event);
   const OpRecord& op = index.OpOf(event);
   const Detail detail = DetailOf(header_, index, event);
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                     rank_class.representative, rank_class.count, Cell(role.name),
-                     Cell(role.lanes[op.lane].name), event.op, event.inner, Cell(detail.name),
-                     Cell(detail.kind), Cell(detail.action), ToText(detail.category),
-                     Cell(header_.modules[op.module].name), op.chunk,
-                     op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,
-                     op.group == 0 ? std::string() : Cell(role.groups[op.group - 1]),
-                     detail.peer_rank, detail.bytes, detail.model_flops, detail.hardware_flops,
-                     event.issue_ps, event.start_ps, event.end_ps);
+  return fmt::format(
+      FMT_COMPILE("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n"),
+      rank_class.representative, rank_class.count, Cell(role.name), Cell(role.lanes[op.lane].name),
+      event.op, event.inner, Cell(detail.name), Cell(detail.kind), Cell(detail.action),
+      ToText(detail.category), Cell(header_.modules[op.module].name), op.chunk,
+      op.microbatch < 0 ? std::string() : std::to_string(op.microbatch), op.step,
+      op.group == 0 ? std::string() : Cell(role.groups[op.group - 1]), detail.peer_rank,
+      detail.bytes, detail.model_flops, detail.hardware_flops, event.issue_ps, event.start_ps,
+      event.end_ps);
 }
 
 void CsvWriter::OnEvents(std::span<const Event> events) {

@@ -41,10 +41,10 @@ void PerfettoRenderer::WritePacket() {
   is_first_ = false;
   packet_.set_sequence_flags(flags);
   // A file is one message Trace; its only field is the repeated packet = 1 (tag 0x0A).
-  std::string bytes(1, '\x0A');
-  AppendVarint(packet_.ByteSizeLong(), bytes);
-  packet_.AppendToString(&bytes);
-  file_.Write(bytes);
+  bytes_.assign(1, '\x0A');
+  AppendVarint(packet_.ByteSizeLong(), bytes_);
+  packet_.AppendToString(&bytes_);
+  file_.Write(bytes_);
   packet_.Clear();
 }
 

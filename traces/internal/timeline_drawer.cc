@@ -233,6 +233,7 @@ void TimelineDrawer::DrawWait(const ImposedWait& wait) {
 std::vector<Annotation> TimelineDrawer::AnnotationsOf(const Event& event) const {
   const OpRecord& op = index_.OpOf(event);
   std::vector<Annotation> result;
+  result.reserve(12);  // all that there may be, a transfer's two included
   result.push_back({"module", std::string_view(header_.modules[op.module].name)});
   if (!op.action.empty()) result.push_back({"action", std::string_view(op.action)});
   if (op.microbatch >= 0) result.push_back({"microbatch", std::int64_t{op.microbatch}});

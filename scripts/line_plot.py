@@ -34,8 +34,11 @@ def text(x, y, words, anchor="start"):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'
 
 
-def write(path, series, logarithmic, title):
-    """`series`: values by step from 1 on, by name. Zeros are on a logarithmic axis's lower edge."""
+def write(path, series, logarithmic, title, x_title="step", ticks=None):
+    """`series`: values by step from 1 on, by name. Zeros are on a logarithmic axis's lower edge.
+
+    `ticks`: words for every step, in place of some steps' numbers.
+    """
     axis = Axis([value for values in series.values() for value in values], logarithmic)
     num_steps = max(len(values) for values in series.values())
     width = WIDTH - LEFT - RIGHT
@@ -51,9 +54,10 @@ def write(path, series, logarithmic, title):
         lines.append(f'<line x1="{LEFT}" x2="{LEFT + width}" y1="{y:.1f}" y2="{y:.1f}" '
                      'stroke="#ddd"/>')
         lines.append(text(LEFT - 6, y + 4, words, "end"))
-    for step in sorted({1, num_steps // 4, num_steps // 2, 3 * num_steps // 4, num_steps} - {0}):
-        lines.append(text(x(step), HEIGHT - BOTTOM + 16, step, "middle"))
-    lines.append(text(LEFT + width / 2, HEIGHT - 10, "step", "middle"))
+    some = sorted({1, num_steps // 4, num_steps // 2, 3 * num_steps // 4, num_steps} - {0})
+    for step, words in enumerate(ticks, 1) if ticks else ((step, step) for step in some):
+        lines.append(text(x(step), HEIGHT - BOTTOM + 16, words, "middle"))
+    lines.append(text(LEFT + width / 2, HEIGHT - 10, x_title, "middle"))
     for index, (name, values) in enumerate(series.items()):
         colour = COLOURS[index % len(COLOURS)]
         points = " ".join(f"{x(step + 1):.1f},{axis.y(value):.1f}"

@@ -1,0 +1,6 @@
+#!/bin/sh
+# Makes the figures and pictures of reports/results/scaling/ anew, in a few minutes on two quiet
+# cores. Needs build/isthmus.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/scaling_study.py -o reports/results/scaling

@@ -125,6 +125,7 @@ void TakeApart(const Header& measured, Trace& predicted) {
   spread(predicted.counters);
   spread(predicted.trailer.memory);
   spread(predicted.trailer.waits);
+  spread(predicted.trailer.slowdowns);
 }
 
 // How the time of a role's Compute ops was spent inside, summed over its ranks, by op.

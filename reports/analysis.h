@@ -12,7 +12,8 @@ namespace isthmus::reports {
 /// Turns a stream of events into Figures: one function for predicted and measured traces.
 ///
 /// Time uses of a rank. While the compute lane is busy an instant is compute, except the inner
-/// communication of a fused op (OpRecord::inner_shares, scaled to the op's measured length). A gap
+/// communication of a fused op (OpRecord::inner_shares, scaled to the op's length but for what a
+/// synchronisation beside it made it longer). A gap
 /// before an op is walked backwards along what the op really waited for, the predecessor (value or
 /// lane) that was ready last:
 ///   collective     [start, end] exposed communication of its category, [issue, start] straggler,

@@ -108,7 +108,8 @@ struct PathSegment {
   std::int32_t microbatch = -1;
   std::int64_t start_ps = 0;
   std::int64_t end_ps = 0;
-  std::string kind = {};       // "compute", "collective", "p2p", "copy"; "wait": a gap
+  std::string kind = {};  // "compute", "collective", "p2p", "copy"; "wait": a gap; "slowdown": what
+                          // a Compute op took longer for what was synchronised beside it
   std::uint32_t op_index = 0;  // of the rank's role
   std::uint32_t transfer = 0;  // 1 + its index; 0: the op
   /// The link that decides how long its bytes take: its kind ("nic"), and which one if it is one

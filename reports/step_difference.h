@@ -22,7 +22,7 @@ struct ChangedValue {
 /// times are sums over the pieces of each path with that key.
 struct DifferenceTerm {
   std::string category;  // a traces::Category's text, or "straggler"
-  std::string kind;      // "compute", "collective", "p2p", "copy"; "wait": before the op
+  std::string kind;      // as PathSegment's
   std::string module;
   std::string op;         // without microbatch, block and sizes
   std::string link_kind;  // "nic"; "nic -> pcie" where that changed; empty where no bytes move or

@@ -113,7 +113,7 @@ class DifferenceReport : private Page {
                 {"of all", Align::kRight}});
     for (std::size_t index = 0; index < difference_.num_named; ++index) {
       const DifferenceTerm& term = difference_.terms[index];
-      AddTerm(rows, difference_.same_program ? term.op : term.module, KindInWords(term.category),
+      AddTerm(rows, difference_.same_program ? term.op : term.module, SpentOn(term),
               term.link.empty() ? term.link_kind : term.link, fmt::format("{}", term.rank), term);
     }
     rows.AddRule();
@@ -128,6 +128,10 @@ class DifferenceReport : private Page {
     sum.changed_ps = difference_.changed.window_ps;
     AddTerm(rows, "sum", "", "", "", sum);
     text_ += rows.RenderText();
+  }
+
+  static std::string SpentOn(const DifferenceTerm& term) {
+    return term.kind == "slowdown" ? "slowed by a sync" : KindInWords(term.category);
   }
 
   void AddTerm(Table& rows, const std::string& name, const std::string& spent_on,

@@ -156,8 +156,10 @@ Outcome PredictOnlyMemory(const plan::Program& program, const topology::Cluster&
 traces::Trailer Summarise(const Lowered& lowered, const profiles::Profile& profile,
                           const SimOptions& options, bool shares_device, const EngineResult& result,
                           traces::TraceSink& sink, Outcome& outcome) {
-  traces::Trailer trailer{
-      .end_ps = result.end_ps, .step_end_ps = result.step_end_ps, .waits = result.waits};
+  traces::Trailer trailer{.end_ps = result.end_ps,
+                          .step_end_ps = result.step_end_ps,
+                          .waits = result.waits,
+                          .slowdowns = result.slowdowns};
   trailer.num_ops = result.num_ops;
   trailer.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   trailer.folded = lowered.folded;

@@ -243,6 +243,15 @@ struct ImposedWait {
   bool operator==(const ImposedWait&) const = default;
 };
 
+/// A Compute op that ran beside a synchronisation of gradients or parameters and took longer for
+/// it: the last `duration_ps` of its interval, behind what its own shares explain.
+struct Slowdown {
+  std::uint32_t rank_class = 0;
+  std::uint32_t op = 0;
+  std::int64_t duration_ps = 0;
+  bool operator==(const Slowdown&) const = default;
+};
+
 /// A kernel that ran on a class' device, and the Compute or Optimizer op that launched it. Measured
 /// traces of GPUs have them, in the order of their starts by class; times are on the events' clock.
 struct KernelRun {
@@ -262,6 +271,7 @@ struct Trailer {
   std::vector<std::int64_t> step_end_ps;
   std::vector<MemoryPeak> memory;
   std::vector<ImposedWait> waits;
+  std::vector<Slowdown> slowdowns;  // predicted; in the order of the ops' starts
   std::vector<std::string> kernel_names;
   std::vector<KernelRun> kernels;
   std::uint64_t num_ops = 0;  // executed (simulated) ops

@@ -79,21 +79,22 @@ class Walker {
     const OpFacts& op = record_.op(ref);
     if (op.kind == OpClass::kP2P) return ref;  // its posting takes no time
     const Span& span = record_.span(ref);
-    Run(ref, op, span.start);
+    Run(ref, span.start);
     const Cause last = record_.LastArrival(ref);
     Gap(last.ref.rank_class, last.ref, std::min(last.ready, span.start));
     return last.ref;
   }
 
-  void Run(const SpanRef& ref, const OpFacts& op, std::int64_t begin) {
+  void Run(const SpanRef& ref, std::int64_t begin) {
     begin = std::clamp(begin, window_.begin, at_);
     if (begin == at_) return;
     const auto first = static_cast<std::ptrdiff_t>(path_.pieces.size());
-    SplitByShares(op, record_.role_of(ref.rank_class).shares_of(op), begin, at_,
-                  [&](traces::Category category, std::int64_t from, std::int64_t to) {
-                    if (from == to) return;
-                    path_.pieces.push_back({ref, static_cast<int>(category), from, to, false});
-                  });
+    SplitRun(
+        record_, ref, begin, at_,
+        [&](traces::Category category, std::int64_t from, std::int64_t to, bool is_slowdown) {
+          if (from == to) return;
+          path_.pieces.push_back({ref, static_cast<int>(category), from, to, false, is_slowdown});
+        });
     std::reverse(path_.pieces.begin() + first, path_.pieces.end());
     at_ = begin;
   }

@@ -19,7 +19,8 @@ struct PathPiece {
   int category = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  bool is_wait = false;  // the op did not run yet
+  bool is_wait = false;      // the op did not run yet
+  bool is_slowdown = false;  // what it took longer for synchronisations beside it
 };
 
 /// A thing that something waited for. Both are on one rank.

@@ -137,11 +137,10 @@ class Joiner {
   using ByCategory = std::array<std::int64_t, traces::kNumCategories>;
   static ByCategory Split(const RunRecord& record, const SpanRef& ref, std::int64_t duration) {
     ByCategory parts{};
-    const OpFacts& op = record.op(ref);
-    SplitByShares(op, record.role_of(ref.rank_class).shares_of(op), 0, duration,
-                  [&](traces::Category category, std::int64_t from, std::int64_t to) {
-                    parts[static_cast<std::size_t>(category)] += to - from;
-                  });
+    SplitRun(record, ref, 0, duration,
+             [&](traces::Category category, std::int64_t from, std::int64_t to, bool) {
+               parts[static_cast<std::size_t>(category)] += to - from;
+             });
     return parts;
   }
 

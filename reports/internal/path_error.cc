@@ -67,7 +67,6 @@ class Pricer {
   }
 
   void Op(const SpanRef& ref) {
-    const OpFacts& op = record_.op(ref);
     std::int64_t begin = record_.span(ref).start;
     if (ref.transfer > 0) {
       // Queueing after both sides were there is the network's, as in Analysis.
@@ -76,10 +75,10 @@ class Pricer {
       begin = std::min(begin, other.found ? std::max(posted, other.ready) : posted);
     }
     begin = std::clamp(begin, window_.begin, at_);
-    SplitByShares(op, record_.role_of(ref.rank_class).shares_of(op), begin, at_,
-                  [&](traces::Category category, std::int64_t from, std::int64_t to) {
-                    TermOf(category) += to - from;
-                  });
+    SplitRun(record_, ref, begin, at_,
+             [&](traces::Category category, std::int64_t from, std::int64_t to, bool) {
+               TermOf(category) += to - from;
+             });
     at_ = begin;
   }
 

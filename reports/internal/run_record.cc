@@ -56,6 +56,7 @@ RunRecord::RunRecord(const traces::Header& header)
   }
   spans_.resize(num_spans);
   waits_.resize(classes_.size());
+  slowdowns_.resize(classes_.size());
   channels_.resize(classes_.size());
 }
 
@@ -157,7 +158,30 @@ void RunRecord::Finish(const traces::Trailer& trailer) {
       return left.start_ps < right.start_ps;
     });
   }
+  TakeSlowdowns(trailer);
   for (std::uint32_t index = 0; index < num_classes(); ++index) BuildChannels(index);
+}
+
+void RunRecord::TakeSlowdowns(const traces::Trailer& trailer) {
+  for (const traces::Slowdown& slowdown : trailer.slowdowns) {
+    if (slowdown.rank_class >= classes_.size() ||
+        slowdown.op >= role_of(slowdown.rank_class).ops.size()) {
+      throw base::Error(
+          fmt::format("trace: a slowdown names op {} of rank class {}, which its header does not "
+                      "have",
+                      slowdown.op, slowdown.rank_class));
+    }
+    slowdowns_[slowdown.rank_class].emplace_back(slowdown.op, slowdown.duration_ps);
+  }
+  for (auto& slowdowns : slowdowns_) std::sort(slowdowns.begin(), slowdowns.end());
+}
+
+std::int64_t RunRecord::slowdown(const SpanRef& ref) const {
+  const auto& slowdowns = slowdowns_[ref.rank_class];
+  const auto found = std::lower_bound(slowdowns.begin(), slowdowns.end(),
+                                      std::pair<std::uint32_t, std::int64_t>(ref.op, 0));
+  const bool is_op = ref.transfer == 0 && found != slowdowns.end() && found->first == ref.op;
+  return is_op ? found->second : 0;
 }
 
 void RunRecord::BuildChannels(std::uint32_t rank_class) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "traces/trace.h"
@@ -108,6 +109,9 @@ class RunRecord {
     return waits_[rank_class];
   }
 
+  /// How long at its end an op took longer for what was synchronised beside it; 0 for most.
+  std::int64_t slowdown(const SpanRef& ref) const;
+
   /// 1 + the boundary between two modules, in either direction; 0 if there is none.
   std::uint16_t EdgeBetween(std::uint16_t module, std::uint16_t other) const;
 
@@ -135,6 +139,7 @@ class RunRecord {
   void AddRole(const traces::RoleRecord& record, const traces::Header& header);
   void AddOp(const traces::OpRecord& source, RoleFacts& role);
   std::uint32_t Intern(const std::string& name);
+  void TakeSlowdowns(const traces::Trailer& trailer);
   void BuildChannels(std::uint32_t rank_class);
   const Channel* FindChannel(std::uint32_t rank_class, std::uint32_t peer, bool sends) const;
   std::span<const std::uint32_t> OpsOn(std::uint32_t rank_class, std::uint32_t communicator,
@@ -152,7 +157,9 @@ class RunRecord {
   std::vector<std::size_t> first_span_;  // by class
   std::vector<Span> spans_;
   std::vector<std::vector<traces::ImposedWait>> waits_;  // by class
-  std::vector<std::vector<Channel>> channels_;           // by class
+  std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>>
+      slowdowns_;                               // by class: (op, duration), by op
+  std::vector<std::vector<Channel>> channels_;  // by class
 };
 
 }  // namespace isthmus::reports

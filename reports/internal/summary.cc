@@ -98,6 +98,7 @@ void ShareOutPath(const RunRecord& record, const CriticalPath& path, Figures& fi
 
 const char* KindOf(const PathPiece& piece, OpClass kind) {
   if (piece.is_wait) return "wait";
+  if (piece.is_slowdown) return "slowdown";
   switch (kind) {
     case OpClass::kCollective:
       return "collective";

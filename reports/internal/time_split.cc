@@ -55,10 +55,10 @@ class Splitter {
 
   void Busy(const SpanRef& ref, std::int64_t begin, std::int64_t end) {
     const OpFacts& op = record_.op(ref);
-    SplitByShares(op, record_.role_of(rank_class_).shares_of(op), begin, end,
-                  [&](traces::Category category, std::int64_t from, std::int64_t to) {
-                    BookCategory(category, op.edge, to - from);
-                  });
+    SplitRun(record_, ref, begin, end,
+             [&](traces::Category category, std::int64_t from, std::int64_t to, bool) {
+               BookCategory(category, op.edge, to - from);
+             });
   }
 
   // Time with the compute lane idle; imposed waits take precedence over `rest`.

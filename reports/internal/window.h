@@ -66,6 +66,20 @@ void SplitByShares(const OpFacts& op, std::span<const traces::InnerShare> shares
   if (at < end) take(op.category, at, end);
 }
 
+/// Cuts [begin, end), up to the end of an op's run, into its inner shares and, behind them, what it
+/// took longer for synchronisations beside it: `take(category, begin, end, is_slowdown)`.
+template <typename Take>
+void SplitRun(const RunRecord& record, const SpanRef& ref, std::int64_t begin, std::int64_t end,
+              Take&& take) {
+  const OpFacts& op = record.op(ref);
+  const std::int64_t slowed = std::clamp(end - record.slowdown(ref), begin, end);
+  SplitByShares(op, record.role_of(ref.rank_class).shares_of(op), begin, slowed,
+                [&](traces::Category category, std::int64_t from, std::int64_t to) {
+                  take(category, from, to, false);
+                });
+  if (slowed < end) take(op.category, slowed, end, true);
+}
+
 /// Cuts [begin, end) by the waits imposed on a class: `wait(wait, begin, end)` for what lies in
 /// one, `rest(begin, end)` for what lies in none.
 template <typename Wait, typename Rest>

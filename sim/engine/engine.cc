@@ -207,6 +207,7 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   if (is_compute) {
     for (const auto& [cls, op] : meeting.ops)
       meeting.extra_ps = std::max(meeting.extra_ps, SyncSlowdown(cls, op, now));
+    for (const auto& [cls, op] : meeting.ops) RecordSlowdown(cls, op, meeting.extra_ps);
   }
   if (is_compute && options_.expanded) {
     GroupPiece(at, 0, now);
@@ -270,6 +271,7 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
   if (here.ops->ops[op].kind == plan::OpKind::kCopy && FlowsCopy(cls, op, now)) return;
   const bool is_model = here.ops->ops[op].kind == plan::OpKind::kCompute;
   const std::int64_t extra = is_model ? SyncSlowdown(cls, op, now) : 0;
+  RecordSlowdown(cls, op, extra);
   if (options_.expanded && is_model && !here.work[op]->order.empty()) {
     classes_[cls].extra_ps = extra;
     Piece(cls, op, 0, now);

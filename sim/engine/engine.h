@@ -59,6 +59,7 @@ struct EngineResult {
   std::uint64_t num_ops = 0;
   std::vector<std::int64_t> step_end_ps;
   std::vector<traces::ImposedWait> waits;
+  std::vector<traces::Slowdown> slowdowns;
   std::vector<ClassTimes> times;  // by class
 };
 
@@ -233,6 +234,9 @@ class Engine {
   void OnDevice(std::uint32_t device, std::uint32_t epoch, std::int64_t now);
   void ArmDevice(std::uint32_t device);
   void Record(const traces::Event& event);
+  void RecordSlowdown(std::uint32_t cls, std::uint32_t op, std::int64_t duration_ps) {
+    if (duration_ps > 0) result_.slowdowns.push_back({cls, op, duration_ps});
+  }
   void Flush();
   void ExplainDeadlock();
   /// Whether the op meets other ranks' ops, to start and end with them.

@@ -171,6 +171,10 @@ void Builder::Compute(std::uint32_t rank_class) {
   } else {
     Clock(rank_class, kComputeLane) = event.end_ps;
   }
+  if (random_.Chance(0.2)) {
+    trace_.trailer.slowdowns.push_back(
+        {.rank_class = rank_class, .op = event.op, .duration_ps = event.end_ps - event.start_ps});
+  }
   std::vector<Event> events = {event};
   if (trace_.header.expanded) AddPieces(event, events);
   trace_.events.insert(trace_.events.end(), events.begin(), events.end());

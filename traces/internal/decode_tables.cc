@@ -247,6 +247,11 @@ Defect Decode(const proto::Trailer& message, Trailer& trailer) {
                              .end_ps = wait.end_ps(),
                              .straggler = wait.straggler()});
   }
+  for (const proto::Slowdown& slowdown : message.slowdowns()) {
+    trailer.slowdowns.push_back({.rank_class = slowdown.rank_class(),
+                                 .op = slowdown.op(),
+                                 .duration_ps = slowdown.duration_ps()});
+  }
   trailer.num_ops = message.num_ops();
   trailer.simulated_ranks = message.simulated_ranks();
   trailer.folded = message.folded();

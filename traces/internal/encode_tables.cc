@@ -215,6 +215,12 @@ void Encode(const Trailer& trailer, proto::Trailer& message) {
     entry.set_end_ps(wait.end_ps);
     entry.set_straggler(wait.straggler);
   }
+  for (const Slowdown& slowdown : trailer.slowdowns) {
+    proto::Slowdown& entry = *message.add_slowdowns();
+    entry.set_rank_class(slowdown.rank_class);
+    entry.set_op(slowdown.op);
+    entry.set_duration_ps(slowdown.duration_ps);
+  }
   message.set_num_ops(trailer.num_ops);
   message.set_simulated_ranks(trailer.simulated_ranks);
   message.set_folded(trailer.folded);

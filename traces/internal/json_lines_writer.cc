@@ -150,6 +150,12 @@ Json ToJson(const ImposedWait& wait) {
           {"straggler", wait.straggler}};
 }
 
+Json ToJson(const Slowdown& slowdown) {
+  return {{"rank_class", slowdown.rank_class},
+          {"op", slowdown.op},
+          {"duration_ps", slowdown.duration_ps}};
+}
+
 Json ToJson(const KernelRun& kernel) {
   return {{"rank_class", kernel.rank_class},
           {"op", kernel.op},
@@ -164,6 +170,7 @@ Json ToJson(const Trailer& trailer) {
   Json json{{"end_ps", trailer.end_ps}, {"step_end_ps", trailer.step_end_ps}};
   json["memory"] = ListOf(trailer.memory, convert);
   json["waits"] = ListOf(trailer.waits, convert);
+  json["slowdowns"] = ListOf(trailer.slowdowns, convert);
   json["num_ops"] = trailer.num_ops;
   json["simulated_ranks"] = trailer.simulated_ranks;
   json["folded"] = trailer.folded;

@@ -134,6 +134,11 @@ Defect TraceIndex::DefectOf(const Trailer& trailer) const {
   for (const ImposedWait& wait : trailer.waits) {
     if (Defect defect = DefectOf(AsEvent(wait))) return defect;
   }
+  for (const Slowdown& slowdown : trailer.slowdowns) {
+    const Event whole{
+        .rank_class = slowdown.rank_class, .op = slowdown.op, .end_ps = slowdown.duration_ps};
+    if (Defect defect = DefectOf(whole)) return defect;
+  }
   for (const KernelRun& kernel : trailer.kernels) {
     if (Defect defect = DefectOf(AsEvent(kernel))) return defect;
     if (kernel.name >= trailer.kernel_names.size()) {

@@ -107,8 +107,8 @@ struct RunBuilder {
     return header.roles[header.classes[rank_class].role].ops[index];
   }
 
-  Figures Analyse() const {
-    Analysis analysis;
+  Figures Analyse(Analysis::Path path = Analysis::Path::kSums) const {
+    Analysis analysis(path);
     analysis.OnHeader(header);
     analysis.OnEvents(events);
     analysis.OnTrailer(trailer);

@@ -67,6 +67,24 @@ TEST(TimeSharesTest, CriticalPathOfThePipelineIsItsZigzag) {
   EXPECT_DOUBLE_EQ(figures.critical_path[1].share, 2.0 / 62.0);
 }
 
+TEST(TimeSharesTest, WhatASynchronisationBesideTakesIsNoTimeOfItsInnerCollectives) {
+  RunBuilder run;
+  const auto rank = run.AddClass("a");
+  // 5 ps of kernels and 5 of its collective, 2 longer for what is synchronised beside it.
+  const auto op = run.Compute(rank, 0, 12);
+  run.header.roles[0].ops[op].inner_shares = {{Category::kCompute, 5}, {Category::kTpComm, 5}};
+  run.trailer.slowdowns = {{.rank_class = rank, .op = op, .duration_ps = 2}};
+  const Figures figures = run.Analyse(Analysis::Path::kWhole);
+  EXPECT_EQ(Use(figures, rank, TimeUse::kCompute), 7);
+  EXPECT_EQ(Exposed(figures, rank, Category::kTpComm), 5);
+  ASSERT_EQ(figures.path.size(), 3U);
+  EXPECT_EQ(figures.path[2].kind, "slowdown");
+  EXPECT_EQ(figures.path[2].category, "compute");
+  EXPECT_EQ(figures.path[2].start_ps, 10);
+  EXPECT_EQ(figures.path[2].end_ps, 12);
+  EXPECT_EQ(figures.path[1].kind, "compute");
+}
+
 TEST(TimeSharesTest, QueueingAfterBothSidesAreThereIsCommunication) {
   RunBuilder run;
   const auto from = run.AddClass("a", 1, {}, {1});

@@ -464,6 +464,8 @@ TEST(Engine, ComputeBesideGradientSynchronisationTakesLonger) {
   const EngineOptions options{.sync_contention = 0.25};
   const TinyRun run = RunGiven(program, options, true);
   EXPECT_EQ(run.result.times[0].end_ps, (std::vector<std::int64_t>{100, 160, 150, 253, 353}));
+  const std::vector<traces::Slowdown> slowdowns{{0, 2, 10}, {0, 3, 3}};
+  EXPECT_EQ(run.result.slowdowns, slowdowns);
   EngineOptions expanded = options;
   expanded.expanded = true;
   EXPECT_EQ(RunGiven(program, expanded).result.times[1].end_ps, run.result.times[0].end_ps);

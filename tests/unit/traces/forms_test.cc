@@ -112,6 +112,7 @@ TEST(JsonLinesWriterTest, EveryLineIsAnObject) {
             R"("start_ps":8000}})");
   EXPECT_EQ(lines[9].dump(), R"({"memory":{"bytes":64,"rank_class":1,"time_ps":6000}})");
   EXPECT_EQ(lines[10]["trailer"]["waits"][0]["straggler"], true);
+  EXPECT_EQ(lines[10]["trailer"]["slowdowns"][0]["duration_ps"], 500);
   EXPECT_EQ(lines[10]["trailer"]["end_ps"], 9500);
 }
 

@@ -76,6 +76,7 @@ Trace SmallTrace() {
   trace.trailer.step_end_ps = {9500};
   trace.trailer.waits = {
       {.rank_class = 0, .op = 0, .start_ps = 5000, .end_ps = 6000, .straggler = true}};
+  trace.trailer.slowdowns = {{.rank_class = 1, .op = 1, .duration_ps = 500}};
   trace.trailer.num_ops = 4;
   trace.trailer.simulated_ranks = 2;
   return trace;

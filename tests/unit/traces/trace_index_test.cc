@@ -70,6 +70,9 @@ TEST(TraceIndexTest, NamesWhatEventsNameInVain) {
   Trailer trailer;
   trailer.waits = {{.rank_class = 0, .op = 3}};
   EXPECT_EQ(index.DefectOf(trailer).value_or("none"), "names op 3, and there are 2");
+  trailer = {};
+  trailer.slowdowns = {{.rank_class = 2, .duration_ps = 1}};
+  EXPECT_EQ(index.DefectOf(trailer).value_or("none"), "names rank class 2, and there are 2");
 }
 
 TEST(TraceIndexTest, APieceIsKernelsAndACollective) {

@@ -27,7 +27,6 @@ using base::DeviceId;
 using plan::CollectiveKind;
 using plan::Purpose;
 
-constexpr double kNic = 50e9;  // of an H100 node: a byte takes 20 ps
 constexpr std::int64_t kMs = 1'000'000'000;
 
 std::unique_ptr<sim::FlowSolver> MakeMaxMin() { return std::make_unique<tests::MaxMinSolver>(); }

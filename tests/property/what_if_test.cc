@@ -105,7 +105,7 @@ TEST(WhatIf, TermsSumToTheDifferenceOfTheTwoSteps) {
 }
 
 TEST(WhatIf, ThereAndBackIsTheNegativeDifference) {
-  const std::string scenario = kScenarios.back();
+  const std::string& scenario = kScenarios.back();
   const auto there = WhatIf({.scenario = scenario,
                              .overrides = {},
                              .changes = {"cluster.nic.bandwidth=25 GB/s"},

@@ -71,6 +71,7 @@ std::uint32_t RankTables::AddGroup(std::vector<base::Rank> members, std::uint32_
   RankGroup& group = groups_.emplace_back();
   group.locality = LocalityOf(members);
   group.members = std::move(members);
+  group.callers.reserve(group.members.size());
   group.family = family;
   return static_cast<std::uint32_t>(groups_.size() - 1);
 }
@@ -90,6 +91,7 @@ std::uint32_t RankTables::AxesGroup(base::Rank rank, std::uint16_t module, plan:
 
 void RankTables::FindGroups(base::Rank rank) {
   std::vector<std::uint32_t>& found = groups_of_rank_[rank.index()];
+  found.reserve(program_.role(rank).groups.size());
   for (const plan::GroupRef& group : program_.role(rank).groups) {
     if (group.kind == plan::GroupRef::Kind::kAxes) {
       found.push_back(AxesGroup(rank, group.module, group.axes));
@@ -132,11 +134,13 @@ void RankTables::FindVariant(base::Rank rank) {
   const std::uint32_t role = program_.role_of_rank[rank.index()];
   const std::uint32_t table = program_.table_of_rank[rank.index()];
   const base::DeviceId gpu = cluster_.DeviceOf(rank);
-  std::vector<std::uint64_t> key{role, table,
-                                 std::bit_cast<std::uint64_t>(cluster_.SpeedFactorOf(gpu))};
-  for (const std::uint32_t group : groups_of_rank_[rank.index()])
-    key.push_back(groups_[group].locality);
-  for (const plan::ModuleStage& stage : program_.roles[role].stages) {
+  const std::vector<std::uint32_t>& groups = groups_of_rank_[rank.index()];
+  const std::vector<plan::ModuleStage>& stages = program_.roles[role].stages;
+  std::vector<std::uint64_t> key;
+  key.reserve(3 + groups.size() + 3 * stages.size());
+  key.assign({role, table, std::bit_cast<std::uint64_t>(cluster_.SpeedFactorOf(gpu))});
+  for (const std::uint32_t group : groups) key.push_back(groups_[group].locality);
+  for (const plan::ModuleStage& stage : stages) {
     const InnerLocalities places = PlacesOf(rank, stage.module);
     key.insert(key.end(), {places.tp, places.cp, places.ep});
   }
@@ -149,7 +153,7 @@ void RankTables::FindVariant(base::Rank rank) {
     variant.ops = &program_.roles[role];
     variant.sizes = &program_.tables[table];
     variant.graph = graphs_[role];
-    for (const std::uint32_t group : groups_of_rank_[rank.index()])
+    for (const std::uint32_t group : groups)
       variant.meets.push_back(groups_[group].members.size() > 1);
     CostVariant(variant, rank);
     CountTransfers(variant);
@@ -258,9 +262,10 @@ void RankTables::CountTransfers(Variant& variant) const {
 }
 
 void RankTables::FindPeers(base::Rank rank) {
-  for (const plan::PeerRef& peer : program_.role(rank).peers) {
+  const plan::Role& role = program_.role(rank);
+  peers_of_rank_[rank.index()].reserve(role.peers.size());
+  for (const plan::PeerRef& peer : role.peers)
     peers_of_rank_[rank.index()].push_back(program_.Peer(rank, peer));
-  }
 }
 
 std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
@@ -291,6 +296,7 @@ std::uint32_t RankTables::ClassOfRoute(base::Rank from, base::Rank to) {
 
 void RankTables::MatchPeers(base::Rank rank) {
   const std::vector<base::Rank>& peers = peers_of_rank_[rank.index()];
+  matches_of_rank_[rank.index()].reserve(peers.size());
   // Outside the loop for their memory: this is done for every pair of ranks.
   std::vector<std::uint32_t> to_them;
   std::vector<std::uint32_t> to_us;

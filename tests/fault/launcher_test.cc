@@ -158,7 +158,7 @@ TEST(Launcher, WhatARankStartedEndsWithIt) {
 
 TEST(Launcher, AnInterruptGoesOnToAllRanks) {
   std::vector<int> ids;
-  LaunchOptions options = Shell("echo $$; sleep 1000", 3);
+  LaunchOptions options = Shell("echo $$; exec sleep 1000", 3);
   options.patience = base::Seconds(60.0);
   options.on_line = [&ids](const RankLine& line) {
     ids.push_back(std::stoi(std::string(line.text)));

@@ -121,6 +121,10 @@ std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::strin
     for (std::string& key : keys) {
       std::string before = BeforeOf(base, effective, key);
       std::string after = factor ? Scaled(before, *factor).value_or('"' + value + '"') : value;
+      if (std::ranges::find(changes, key, &Change::key) != changes.end()) {
+        diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},
+                        fmt::format("{} is changed already", key), "change a key once");
+      }
       changes.push_back({std::move(key), std::move(before), std::move(after)});
     }
   }

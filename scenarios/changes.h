@@ -27,7 +27,7 @@ bool NeedsBase(std::string_view assignment);
 /// value is of the number that the key has in `base`, whatever other assignments do, defaults and
 /// derived values included; of `parameters.KEY` that of the profile. Where there is no number, the
 /// value is the text, quoted, for the reader to refuse. Throws base::ScenarioError with every
-/// assignment that has no `=`.
+/// assignment that has no `=`, or changes a key again.
 std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::string>& assignments);
 
 /// As assignments.

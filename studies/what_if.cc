@@ -25,10 +25,10 @@ auto NamingChanges(const WhatIfOptions& options, const std::vector<scenarios::Ch
       const auto is_place = [&](const scenarios::Change& change) {
         return diagnostic.file == "--set " + change.key;
       };
-      const bool is_bare = std::ranges::any_of(options.changes, [&](const std::string& change) {
-        return diagnostic.file == "--set " + change;
+      const bool is_written = std::ranges::any_of(options.changes, [&](const std::string& change) {
+        return diagnostic.file == "--set " + change.substr(0, change.find('='));
       });
-      if (!is_bare && std::ranges::none_of(changes, is_place)) continue;
+      if (!is_written && std::ranges::none_of(changes, is_place)) continue;
       diagnostic.file.replace(0, std::string("--set").size(), "--change");
     }
     throw base::ScenarioError(std::move(diagnostics));

@@ -94,6 +94,10 @@ class WhatIfTest(isthmus_cli.CliTest):
         ]:
             with self.subTest(change=change):
                 self.assert_user_error(run("whatif", QUICKSTART, "--change", change), *words)
+        self.assert_user_error(
+            run("whatif", QUICKSTART, "--change", "cluster.nic.bandwidth=2x",
+                "--change", "cluster.nic.bandwidth=3x"),
+            "--change cluster.nic.bandwidth", "nic_bandwidth is changed already")
         self.assert_user_error(run("whatif", QUICKSTART), "no change is given")
         self.assert_user_error(run("whatif", QUICKSTART, "--change", SLOW, "--network", "x"),
                                "no such model", "nccl, flow")

@@ -79,6 +79,7 @@ TEST(ChangesTest, WhatIsNoNumberStaysForTheReaderToRefuse) {
               HasSubstr("\"64.64\" is not a whole number"));
   EXPECT_THAT(ErrorOf({"workload.global_batch=x"}), HasSubstr("\"x\" is not a whole number"));
   EXPECT_THROW(ChangesOf(LoadScenario(kGpt), {"nodes"}), base::ScenarioError);
+  EXPECT_THROW(ChangesOf(LoadScenario(kGpt), {"nodes=2", "nodes=3"}), base::ScenarioError);
 }
 
 TEST(ChangesTest, PlainAssignmentsNeedNoBase) {

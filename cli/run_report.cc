@@ -36,10 +36,6 @@ Json StepJson(const backend::StepProgress& step) {
           {"memory_bytes", step.memory_bytes}};
 }
 
-std::string Counted(std::int64_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 std::int64_t NumSkipped(const backend::RankOutcome& outcome) {
   std::int64_t num_skipped = 0;
   for (const backend::StepProgress& step : outcome.steps) num_skipped += step.skipped ? 1 : 0;
@@ -75,10 +71,10 @@ std::string RenderJson(const RunOptions& options, const RunnableScenario& runnab
 
 std::string RenderText(const RunOptions& options, const RunnableScenario& runnable,
                        const backend::RankOutcome& outcome) {
-  std::string text = fmt::format("{}  {}, {} on {}, {}\n", runnable.scenario.name,
-                                 plan::ToText(runnable.program.placement),
-                                 Counted(runnable.program.num_ranks, "rank"), options.ranks_on,
-                                 Counted(static_cast<std::int64_t>(outcome.steps.size()), "step"));
+  std::string text = fmt::format(
+      "{}  {}, {} on {}, {}\n", runnable.scenario.name, plan::ToText(runnable.program.placement),
+      base::Counted(runnable.program.num_ranks, "rank", "ranks"), options.ranks_on,
+      base::Counted(static_cast<std::int64_t>(outcome.steps.size()), "step", "steps"));
   if (!outcome.steps.empty()) {
     text += fmt::format("  loss        {:.5g} at step {}, {:.5g} at step {}\n",
                         outcome.steps.front().loss, outcome.steps.front().step,
@@ -93,7 +89,8 @@ std::string RenderText(const RunOptions& options, const RunnableScenario& runnab
                       base::FormatBytes(base::Bytes(outcome.memory_bytes)));
   const std::int64_t num_skipped = NumSkipped(outcome);
   if (num_skipped > 0)
-    text += fmt::format("  skipped     {}, overflow\n", Counted(num_skipped, "step"));
+    text +=
+        fmt::format("  skipped     {}, overflow\n", base::Counted(num_skipped, "step", "steps"));
   if (options.trace) text += fmt::format("  trace       {}\n", *options.trace);
   if (options.checkpoint) text += fmt::format("  checkpoint  {}\n", *options.checkpoint);
   return text;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the figures and pictures of reports/results/scaling/ anew, in a few minutes on two quiet
+# Makes the figures and pictures of reports/results/scaling/ anew, in two minutes on two quiet
 # cores. Needs build/isthmus.
 set -eu
 cd "$(dirname "$0")/.."

@@ -16,6 +16,14 @@ struct Workload {
   std::int64_t sequence_length = 0;  // LLM tokens per sample, vision tokens included
   std::int64_t global_batch = 0;     // samples per step
   std::int64_t microbatch_size = 1;  // samples per LLM microbatch and data-parallel copy
+  /// By place in the global batch (shard, microbatch, slot): number of the sample, as drawn, that
+  /// stands there. Every place holds its own sample where this is empty (BalanceSamples() fills
+  /// it).
+  std::vector<std::int32_t> sample_order;
+
+  std::int64_t SampleAt(std::int64_t place) const {
+    return sample_order.empty() ? place : sample_order[static_cast<std::size_t>(place)];
+  }
 };
 
 /// u feeds v. Indices into Job::modules.

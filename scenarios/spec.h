@@ -101,6 +101,12 @@ struct EdgeSpec {
   std::string to;
 };
 
+/// Which sample of the global batch goes to which data parallel copy and microbatch of the LLM.
+enum class SampleOrder : std::uint8_t {
+  kAsDrawn,   ///< one after the other: copy by copy, microbatch by microbatch
+  kBalanced,  ///< so that encoders have near equal work everywhere: plan::BalanceSamples
+};
+
 /// Of global_batch and num_microbatches one may be absent.
 struct WorkloadSpec {
   std::int64_t sequence_length = 0;
@@ -110,6 +116,7 @@ struct WorkloadSpec {
   /// Samples are packed of documents of so many tokens that don't attend to each other; absent: a
   /// sample is one document.
   std::optional<std::int64_t> document_tokens;
+  SampleOrder sample_order = SampleOrder::kAsDrawn;
 };
 
 /// What a step's time covers, where a published figure means only a part of it.

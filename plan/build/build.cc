@@ -85,12 +85,26 @@ void CheckSpans(const Job& job) {
   }
 }
 
+/// Whether every sample of the step has one place.
+bool IsOrder(const Workload& workload) {
+  std::vector<bool> placed(static_cast<std::size_t>(workload.global_batch), false);
+  for (const std::int32_t sample : workload.sample_order) {
+    if (sample < 0 || sample >= workload.global_batch) return false;
+    placed[static_cast<std::size_t>(sample)] = true;
+  }
+  return workload.sample_order.size() == placed.size() &&
+         std::all_of(placed.begin(), placed.end(), [](bool is_placed) { return is_placed; });
+}
+
 void CheckJob(const Job& job) {
   ISTHMUS_CHECK(job.decoder() >= 0, "a job needs one decoder");
   ISTHMUS_CHECK(job.num_microbatches() > 0, "a job needs at least one microbatch");
   ISTHMUS_CHECK(job.num_ranks > 0 && job.num_steps > 0, "a job needs ranks and steps");
   CheckChunks(job);
   CheckSpans(job);
+  ISTHMUS_CHECK(job.workload.sample_order.empty() || IsOrder(job.workload),
+                "an order of {} samples of {}", job.workload.sample_order.size(),
+                job.workload.global_batch);
 }
 
 void FillPasses(const Job& job, Program& program) {

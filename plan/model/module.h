@@ -98,8 +98,8 @@ struct Module {
   std::int64_t tokens_per_sample = 0;
   std::int64_t llm_tokens_per_sample = 0;
   std::int64_t span_tokens = 0;
-  /// Encoders: how many spans of span_tokens each sample of a step has, by its number within the
-  /// global batch, the same in every step; 0 for text-only samples. Empty: all samples are alike.
+  /// Encoders: how many spans of span_tokens each sample of a step has, by its place in the global
+  /// batch, the same in every step; 0 for text-only samples. Empty: all samples are alike.
   std::vector<std::int32_t> spans_of_sample;
 
   /// Input width of patches (channels · patch²) or audio features; 0 leaves the stem out.

@@ -217,6 +217,7 @@ std::uint64_t Hash(const Program& program) {
     for (const int layer : module.first_layer) hash.Add(layer);
     for (const std::int32_t spans : module.module.spans_of_sample) hash.Add(spans);
   }
+  for (const std::int32_t sample : program.workload.sample_order) hash.Add(sample);
   for (const Boundary& boundary : program.boundaries) HashBoundary(hash, boundary);
   for (const Role& role : program.roles) hash.Add(HashRole(role));
   for (const SizeTable& table : program.tables) hash.Add(HashTable(table));

@@ -144,8 +144,8 @@ struct Program {
   /// Members of the communicator that `rank` calls `group`, in communicator order.
   std::vector<base::Rank> Members(base::Rank rank, const GroupRef& group) const;
   base::Rank Peer(base::Rank rank, const PeerRef& peer) const;
-  /// Number within the global batch of a microbatch's first sample; the others follow. Shards are
-  /// the decoder's dp indices.
+  /// Place in the global batch of a microbatch's first sample; the others follow. Shards are the
+  /// decoder's dp indices.
   std::int64_t FirstSample(std::int64_t shard, std::int64_t microbatch) const {
     return (shard * num_microbatches + microbatch) * workload.microbatch_size;
   }

@@ -28,6 +28,16 @@ Scalar BlockScalar(int& block_layers) {
   return scalar;
 }
 
+// Printed only where it is not the default.
+Scalar SampleOrderScalar(SampleOrder& order) {
+  Scalar scalar = OneOf(
+      order, {Means("as_drawn", SampleOrder::kAsDrawn), Means("balanced", SampleOrder::kBalanced)});
+  scalar.print = [&order, print = std::move(scalar.print)] {
+    return order == SampleOrder::kAsDrawn ? std::nullopt : print();
+  };
+  return scalar;
+}
+
 // Reading it sets what the release decides; the keys behind it that a file states come later.
 Scalar FrameworkScalar(ScenarioSpec& scenario) {
   const std::span<const plan::FrameworkRelease> releases = plan::FrameworkReleases();
@@ -83,6 +93,10 @@ void Fields(Archive& archive, WorkloadSpec& workload) {
   archive.Value("document_tokens", Integer(workload.document_tokens, kTokens), kOptional,
                 "tokens of the documents that a sample is packed of: attention of the LLM stays "
                 "within one; absent: a sample is one document");
+  archive.Value("sample_order", SampleOrderScalar(workload.sample_order), kOptional,
+                "which samples go to which data parallel copy and microbatch of the LLM; absent: "
+                "as_drawn, one after the other; balanced: so that each has near equal work for the "
+                "encoders whose samples differ (by their FLOP)");
 }
 
 void Fields(Archive& archive, plan::ScheduleOptions& schedule) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "plan/build/balance_samples.h"
 #include "plan/schedule/interleaved.h"
 #include "topology/check_spec.h"
 
@@ -262,7 +263,9 @@ plan::Job ResolveJob(Resolution& resolution) {
   for (ModuleSpec& module : spec.modules) {
     if (&module == decoder) module.has_projector = false;
   }
-  return MakeJob(spec, *decoder, resolved.placement, resolved.tokens);
+  plan::Job job = MakeJob(spec, *decoder, resolved.placement, resolved.tokens);
+  if (spec.workload.sample_order == SampleOrder::kBalanced) plan::BalanceSamples(job);
+  return job;
 }
 
 }  // namespace isthmus::scenarios::internal

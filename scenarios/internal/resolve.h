@@ -86,7 +86,8 @@ void DealSpans(Resolution& resolution, const ModuleSpec& module, EncoderTokens& 
 const SpanCounts& CountsOf(const ModuleSpec& module);
 const char* CountsKey(const ModuleSpec& module);
 
-// What a report has to say about data parallel copies of encoders that have nothing to encode.
+// What a report has to say about samples that were moved and about data parallel copies of encoders
+// that have nothing to encode.
 std::vector<std::string> LaneAssumptions(const plan::Job& job);
 
 // The profile with the values that the scenario's `parameters` replace.

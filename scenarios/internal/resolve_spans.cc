@@ -104,6 +104,11 @@ void DealSpans(Resolution& resolution, const ModuleSpec& module, EncoderTokens& 
 
 std::vector<std::string> LaneAssumptions(const plan::Job& job) {
   std::vector<std::string> assumptions;
+  if (!job.workload.sample_order.empty()) {
+    assumptions.emplace_back(
+        "samples are dealt out by their encoders' FLOP, which every rank knows before the step; "
+        "moving their data takes no time");
+  }
   const bool window = job.placement == plan::Placement::kColocated;
   const plan::Workload& workload = job.workload;
   const std::int64_t count = window ? 1 : job.num_microbatches();

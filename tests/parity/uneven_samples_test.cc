@@ -1,6 +1,12 @@
 // Samples with different numbers of images and clips: lanes, microbatches and ranks without any
 // hold tensors of no rows, and everything is as on one process.
 
+#include <utility>
+#include <vector>
+
+#include "backend/torch/data/sample.h"
+#include "plan/build/balance_samples.h"
+#include "plan/program/program.h"
 #include "tests/parity/expect_parity.h"
 
 namespace isthmus::tests {
@@ -119,6 +125,30 @@ TEST(ParityOfUnevenSamples, RandomTokensAndPatches) {
   ExpectParity({.job = WithCounts(Colocated({.dp = 4}, {.tp = 2, .dp = 2}), {2, 0, 0, 3}),
                 .training = ParityTraining(),
                 .task = "random"});
+}
+
+// Moved between data parallel ranks and microbatches: the same global batch, so the same training
+// as on one process, which takes the samples as they were drawn.
+void ExpectParityBalanced(plan::Job job, const std::vector<std::int32_t>& counts) {
+  job = WithCounts(std::move(job), counts);
+  plan::BalanceSamples(job);
+  EXPECT_FALSE(job.workload.sample_order.empty());
+  EXPECT_NE(job.modules[0].spans_of_sample, counts);
+  EXPECT_EQ(backend::ShapeOfSamples(plan::Build(job)).encoders[0].spans_of_sample, counts);
+  ExpectParity({.job = job, .training = ParityTraining(), .num_steps = 4});
+}
+TEST(ParityOfUnevenSamples, ColocatedBalanced) {
+  ExpectParityBalanced(Colocated({.dp = 4}, {.tp = 2, .dp = 2}), {2, 1, 1, 0, 0, 0});
+}
+TEST(ParityOfUnevenSamples, ApartBalancedOfTwoSamplesAMicrobatch) {
+  plan::Job job = Apart({.dp = 3}, {.tp = 2, .dp = 2});
+  job.workload.microbatch_size = 2;
+  ExpectParityBalanced(job, {3, 2, 0, 1, 0, 1, 0, 0});
+}
+TEST(ParityOfUnevenSamples, HomogeneousBalanced) {
+  const plan::Job job =
+      ParityJob(Placement::kHomogeneous, {TinyEncoder("vision"), TinyLlm({.pp = 2, .dp = 2})});
+  ExpectParityBalanced(job, {2, 0, 3, 0, 0, 1});
 }
 
 }  // namespace

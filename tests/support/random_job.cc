@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "plan/build/balance_samples.h"
 #include "plan/schedule/interleaved.h"
 #include "tests/support/model_catalogue.h"
 
@@ -258,6 +259,7 @@ class Generator {
       const int sample = Between(0, static_cast<int>(job_.workload.global_batch) - 1);
       module.spans_of_sample[static_cast<std::size_t>(sample)] = most;
     }
+    if (Chance(0.3)) plan::BalanceSamples(job_);
   }
 
   base::RandomStream random_;

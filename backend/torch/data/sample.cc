@@ -33,6 +33,21 @@ std::int64_t SampleShape::MostPlaceholders() const {
   return most;
 }
 
+namespace {
+
+/// A module's counts are by place.
+std::vector<std::int32_t> CountsAsDrawn(const plan::Module& module,
+                                        const plan::Workload& workload) {
+  std::vector<std::int32_t> counts(module.spans_of_sample.size());
+  for (std::size_t place = 0; place < counts.size(); ++place) {
+    const std::int64_t sample = workload.SampleAt(static_cast<std::int64_t>(place));
+    counts[static_cast<std::size_t>(sample)] = module.spans_of_sample[place];
+  }
+  return counts;
+}
+
+}  // namespace
+
 SampleShape ShapeOfSamples(const plan::Program& program) {
   SampleShape shape;
   shape.sequence_length = program.workload.sequence_length;
@@ -49,7 +64,7 @@ SampleShape ShapeOfSamples(const plan::Program& program) {
                               .llm_tokens = module.llm_tokens_per_sample,
                               .span = module.span_tokens,
                               .width = stem ? module.input_width : module.transformer.hidden,
-                              .spans_of_sample = module.spans_of_sample});
+                              .spans_of_sample = CountsAsDrawn(module, program.workload)});
   }
   return shape;
 }

@@ -33,7 +33,7 @@ struct SampleShape {
     std::int64_t llm_tokens = 0;
     std::int64_t span = 0;                           // tokens of one image or clip
     std::int64_t width = 0;                          // of a patch or frame
-    std::vector<std::int32_t> spans_of_sample = {};  // as plan::Module's
+    std::vector<std::int32_t> spans_of_sample = {};  // by number as drawn; empty: alike
 
     /// Of sample `index` of the training, whose global batches are one after the other.
     std::int64_t TokensOf(std::int64_t index) const;

@@ -12,13 +12,14 @@ BlockData SampleBatches::Get(const BatchRequest& request) {
   return decoder ? ForDecoder(request) : ForEncoder(request);
 }
 
-const Sample& SampleBatches::At(std::int64_t step, std::int64_t sample) {
+const Sample& SampleBatches::At(std::int64_t step, std::int64_t place) {
   if (step != step_) samples_.clear();
   step_ = step;
-  auto found = samples_.find(sample);
+  auto found = samples_.find(place);
   if (found == samples_.end()) {
-    const std::int64_t number = step * program_.workload.global_batch + sample;
-    found = samples_.emplace(sample, task_->Draw(number)).first;
+    const plan::Workload& workload = program_.workload;
+    const std::int64_t number = step * workload.global_batch + workload.SampleAt(place);
+    found = samples_.emplace(place, task_->Draw(number)).first;
   }
   return found->second;
 }
@@ -51,9 +52,9 @@ BlockData SampleBatches::ForDecoder(const BatchRequest& request) {
   std::vector<at::Tensor> labels;
   std::vector<at::Tensor> masks;
   std::vector<std::vector<at::Tensor>> placeholders(program_.edges.size());
-  for (const std::int64_t number :
+  for (const std::int64_t place :
        DecoderSamples(program_, request.module, request.rank, request.microbatch)) {
-    const Sample& sample = At(request.step, number);
+    const Sample& sample = At(request.step, place);
     tokens.push_back(sample.tokens);
     labels.push_back(sample.labels);
     masks.push_back(sample.loss_mask);

@@ -130,6 +130,26 @@ TEST(SampleBatches, EncoderLanesTogetherHoldTheImagesOfTheStepInOrder) {
       at::cat(lanes).to(at::kFloat).equal(at::cat(expected).to(at::kBFloat16).to(at::kFloat)));
 }
 
+TEST(SampleBatches, APlaceHoldsTheSampleThatTheOrderSays) {
+  plan::Job job = SmallImages(plan::Placement::kColocated, {.dp = 4}, {.tp = 2, .dp = 2});
+  job.modules[0].spans_of_sample = {2, 0, 1, 2};  // by place
+  job.workload.sample_order = {0, 2, 3, 1};
+  const plan::Program program = plan::Build(job);
+  const backend::SampleShape shape = backend::ShapeOfSamples(program);
+  EXPECT_EQ(shape.encoders[0].spans_of_sample, (std::vector<std::int32_t>{2, 2, 0, 1}));
+  const auto task = MakeTask("captions", shape, {.seed = 1});
+  backend::SampleBatches batches = BatchesOf(program);
+  // Rank 3 is of the second shard, whose places 2 and 3 have samples 3 and 1; of the second step.
+  const backend::BlockData data =
+      batches.Get({.module = 1, .rank = base::Rank{3}, .step = 1, .microbatch = 1});
+  EXPECT_TRUE(data.tokens[0].equal(task->Draw(4 + 1).tokens));
+  // Three images: a lane of the shard has one, of place 2, the next both of place 3.
+  const backend::BlockData images =
+      batches.Get({.module = 0, .rank = base::Rank{3}, .step = 1, .microbatch = -1});
+  EXPECT_TRUE(images.patches.to(at::kFloat)
+                  .equal(task->Draw(4 + 1).patches[0].to(at::kBFloat16).to(at::kFloat)));
+}
+
 TEST(SampleBatches, ShardsOfTheDecoderHoldConsecutiveSamples) {
   const plan::Program program =
       plan::Build(SmallImages(plan::Placement::kColocated, {.dp = 4}, {.tp = 2, .dp = 2}));

@@ -312,6 +312,34 @@ TEST(ScenarioTest, TextOnlySamplesOfSeveralModulesAreTheSame) {
   }
 }
 
+// Two copies of the LLM with a microbatch of four samples each.
+TEST(ScenarioTest, BalancedSamplesAreDealtOutByTheirImages) {
+  const std::vector<std::string> counts = {
+      "workload.global_batch=8", "modules.vision.images_per_sample=[2, 2, 2, 2, 0, 0, 1, 1]"};
+  const Scenario drawn = LoadShipped("quickstart", counts);
+  std::vector<std::string> overrides = counts;
+  overrides.emplace_back("workload.sample_order=balanced");
+  const Scenario balanced = LoadShipped("quickstart", overrides);
+  // Twos in turn to both, then a one to each, then the zeros: 5 images on either copy, not 8 and 2.
+  EXPECT_THAT(balanced.job.workload.sample_order, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
+  EXPECT_THAT(balanced.job.modules[0].spans_of_sample, ElementsAre(2, 2, 0, 1, 2, 2, 0, 1));
+  EXPECT_THAT(balanced.assumptions, ::testing::Contains(StartsWith("samples are dealt out by")));
+  EXPECT_NE(balanced.hash, drawn.hash);
+  EXPECT_NE(plan::Hash(plan::Build(balanced.job)), plan::Hash(plan::Build(drawn.job)));
+  EXPECT_EQ(ParseScenario(ShowScenario(balanced), "shown.yaml").hash, balanced.hash);
+  // The default says nothing, and neither does an order of samples that are alike.
+  EXPECT_THAT(ShowScenario(drawn), ::testing::Not(HasSubstr("sample_order")));
+  overrides = counts;
+  overrides.emplace_back("workload.sample_order=as_drawn");
+  EXPECT_EQ(LoadShipped("quickstart", overrides).hash, drawn.hash);
+  EXPECT_THAT(
+      LoadShipped("quickstart", {"workload.sample_order=balanced"}).job.workload.sample_order,
+      ::testing::IsEmpty());
+  EXPECT_THAT(ErrorOf("extends: quickstart\nworkload: {sample_order: sorted}\n"),
+              HasSubstr("test.yaml:2:26: error: workload.sample_order: unknown value \"sorted\"\n"
+                        "  hint: allowed: as_drawn, balanced"));
+}
+
 // One sample of two images a microbatch, eight copies of the encoder.
 TEST(ScenarioTest, EncodersWithMoreCopiesThanImagesAreAllowedAndTold) {
   const Scenario scenario =

@@ -157,10 +157,11 @@ TEST(WhatIfTest, AnotherProgramIsComparedByModule) {
 
 // The quickstart with 16 samples: 8 for each of the LLM's two copies, and 2 for each of the four
 // encoder ranks of a copy. What the vision encoder computes on the critical path.
-std::int64_t VisionCompute(const std::string& images_per_sample) {
+std::int64_t VisionCompute(const std::string& images_per_sample,
+                           const std::string& sample_order = "as_drawn") {
   const reports::StepDifference difference =
       WhatIf({.scenario = "scenarios/quickstart.yaml",
-              .overrides = {"workload.global_batch=16"},
+              .overrides = {"workload.global_batch=16", "workload.sample_order=" + sample_order},
               .changes = {"modules.vision.images_per_sample=" + images_per_sample},
               .commit = "test"});
   std::int64_t sum = 0;
@@ -172,12 +173,14 @@ std::int64_t VisionCompute(const std::string& images_per_sample) {
 
 TEST(WhatIfTest, UnevenSamplesCostWhatTheFullestCopyHasUnlessReordered) {
   // All images in the second copy: its encoder ranks have 4 each, as if every sample had 2.
-  const std::int64_t uneven = VisionCompute("[0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2]");
+  const std::string counts = "[0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2]";
+  const std::int64_t uneven = VisionCompute(counts);
   EXPECT_EQ(uneven, VisionCompute("2"));
   // One sample with and one without on every encoder rank: 2 images, as if every sample had 1.
   const std::int64_t reordered = VisionCompute("[0, 2]");
   EXPECT_EQ(reordered, VisionCompute("1"));
   EXPECT_GT(uneven, reordered);
+  EXPECT_EQ(VisionCompute(counts, "balanced"), reordered);
 }
 
 // docs/models/jitter.md: what a lognormal factor makes of `alone_ps`.

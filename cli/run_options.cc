@@ -113,6 +113,12 @@ RunnableScenario LoadRunnable(const RunOptions& options) {
   runnable.scenario =
       scenarios::LoadScenario(options.scenario, options.overrides, scenarios::DefaultSearchPaths(),
                               scenarios::Purpose::kExecute);
+  if (!runnable.scenario.other_jobs.empty()) {
+    throw base::Error(
+        fmt::format("{}: error: other_jobs: one job is run, the others are not\n  hint: --set "
+                    "other_jobs=[]",
+                    options.scenario));
+  }
   const std::vector<std::string> reasons = ReasonsAgainst(runnable.scenario.job);
   if (!reasons.empty()) {
     throw base::Error(fmt::format("{}: error: can't be run on real ranks\n  {}", options.scenario,

@@ -82,10 +82,14 @@ int Simulate(const SimulateOptions& options) {
   const plan::Program program = plan::Build(scenario.job);
   progress.Begin("simulating");
   profiles::Profile profile = scenario.profile;
-  if (studies::FollowsPowerBalance(profile)) {
-    profile = studies::StepSimulation(scenario, engine.network).profile();
-    scenario.assumptions.emplace_back(studies::kClockIsRelieved);
+  std::optional<studies::StepSimulation> planned;
+  if (studies::FollowsPowerBalance(profile) || !scenario.other_jobs.empty()) {
+    planned.emplace(scenario, engine.network);
+    profile = planned->profile();
+    engine.other_jobs = planned->OtherJobs();
   }
+  if (studies::FollowsPowerBalance(profile))
+    scenario.assumptions.emplace_back(studies::kClockIsRelieved);
 
   TraceOutputs traces(options.traces, {&progress});
   scenario.assumptions.push_back(studies::NetworkAssumption(scenario.cluster, engine.network));
@@ -102,7 +106,8 @@ int Simulate(const SimulateOptions& options) {
   if (engine.network == sim::Network::kFlow)
     figures.network = reports::NetworkUse{outcome.num_flows, outcome.num_shared_flows};
   if (outcome.link_history)
-    figures.links = studies::DescribeLinks(outcome, program, cluster, *NumLinks(options));
+    figures.links = studies::DescribeLinks(outcome, scenario, program, cluster, *NumLinks(options));
+  figures.other_jobs = studies::OtherJobFigures(scenario, outcome);
   if (engine.record_links && !figures.has_times)
     figures.assumptions.emplace_back("no links: without kernels nothing is timed");
   if (options.band && !figures.has_times) {

@@ -141,6 +141,16 @@ struct NetworkUse {
   std::uint64_t num_shared_flows = 0;  // that met others on a link which is not wide enough for all
 };
 
+/// A job that ran beside the one that figures are of.
+struct OtherJobFigure {
+  std::string name;
+  std::string nodes;  // "8-11"
+  std::int32_t num_ranks = 0;
+  std::int64_t num_steps = 0;    // that were over in time
+  double step_time_s = 0;        // mean of those; 0 if there were none
+  double alone_step_time_s = 0;  // on the same nodes, alone
+};
+
 /// The figures of one run.
 ///
 /// With one step the window is the whole run; with several it goes from the end of the first step
@@ -178,6 +188,7 @@ struct Figures {
   std::optional<DutyRelief> duty_relief;
   std::optional<NetworkUse> network;
   std::optional<LinkFigures> links;  // if asked for, of a flow network
+  std::vector<OtherJobFigure> other_jobs;
 
   TimeShares shares{};  // mean over ranks
   std::vector<RoleTime> roles;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/internal/json_text.h"
+#include "reports/internal/other_jobs.h"
 
 namespace isthmus::reports {
 namespace {
@@ -168,7 +169,9 @@ Json HottestJson(const LinkFigures& links) {
 
 Json LinksJson(const LinkFigures& links) {
   const auto cause = [](const FlowCause& flows) {
-    return Json{{"module", flows.module}, {"purpose", flows.purpose}, {"action", flows.action}};
+    Json json = {{"module", flows.module}, {"purpose", flows.purpose}, {"action", flows.action}};
+    if (!flows.job.empty()) json["job"] = flows.job;
+    return json;
   };
   Json losses = Json::array();
   for (const LinkLossFigure& loss : links.losses) {
@@ -224,6 +227,7 @@ std::string RenderJson(const Figures& figures) {
     json["network"] = {{"flows", figures.network->num_flows},
                        {"shared_flows", figures.network->num_shared_flows}};
   }
+  if (!figures.other_jobs.empty()) json["other_jobs"] = OtherJobsJson(figures.other_jobs);
   if (figures.links) json["links"] = LinksJson(*figures.links);
   if (figures.duty_relief) {
     json["duty_relief"] = {{"clock_ratio", figures.duty_relief->clock_ratio},

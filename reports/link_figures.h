@@ -9,7 +9,8 @@
 /// trace.
 namespace isthmus::reports {
 
-/// Bytes by what they were for ("pipeline", "gradient_sync" …); those that are zero are left out.
+/// Bytes by what they were for ("pipeline", "gradient_sync" …, "other_jobs"); those that are zero
+/// are left out.
 using Traffic = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// One direction of a link.
@@ -38,6 +39,7 @@ struct LinkKindUse {
 
 /// Whose flows: a module's, what for, and by which operation ("exchange", "all_gather" …).
 struct FlowCause {
+  std::string job = {};  // empty: the one that figures are of
   std::string module;
   std::string purpose;
   std::string action;

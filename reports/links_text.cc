@@ -15,6 +15,7 @@ namespace isthmus::reports {
 namespace {
 
 constexpr std::size_t kShownLosses = 6;
+constexpr std::size_t kShownLossesBetweenJobs = 4;
 
 std::string InSeconds(double seconds) { return base::FormatSeconds(base::Seconds{seconds}); }
 std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{bytes}); }
@@ -22,7 +23,8 @@ std::string InBytes(std::int64_t bytes) { return base::FormatBytes(base::Bytes{b
 // "llm gradient sync, reduce scatter"; what an exchange is goes without saying.
 std::string InWords(const FlowCause& cause) {
   const std::string words = cause.module + " " + KindInWords(cause.purpose);
-  return cause.action == "exchange" ? words : words + ", " + KindInWords(cause.action);
+  const std::string job = cause.job.empty() ? "" : "job " + cause.job + ": ";
+  return job + (cause.action == "exchange" ? words : words + ", " + KindInWords(cause.action));
 }
 
 // "gradient sync 82 %": most of it, and how much that is.
@@ -38,6 +40,21 @@ std::string Mostly(const LinkUse& use) {
 class LinksPage : private Page {
  public:
   LinksPage(const LinkFigures& links, const TextOptions& options) : Page(options), links_(links) {}
+
+  std::string RenderLossesToOthers() {
+    std::vector<const LinkLossFigure*> losses;
+    double lost_s = 0;
+    for (const LinkLossFigure& loss : links_.losses) {
+      if (!loss.victim.job.empty() || loss.culprit.job.empty()) continue;
+      losses.push_back(&loss);
+      lost_s += loss.lost_s;
+    }
+    Title("Slowed by other jobs", losses.empty()
+                                      ? "nothing: no flow lost time to them"
+                                      : fmt::format("flows lost {} in sum", InSeconds(lost_s)));
+    AddLosses(losses, kShownLossesBetweenJobs);
+    return std::move(text_);
+  }
 
   std::string Render() {
     if (links_.kinds.empty()) {
@@ -133,6 +150,13 @@ class LinksPage : private Page {
     Title("Who slows whom", fmt::format("{} took longer than alone, by {} in sum",
                                         base::Counted(links_.num_slow_flows, "flow", "flows"),
                                         InSeconds(links_.lost_s)));
+    std::vector<const LinkLossFigure*> losses;
+    for (const LinkLossFigure& loss : links_.losses) losses.push_back(&loss);
+    AddLosses(losses, kShownLosses);
+  }
+
+  void AddLosses(const std::vector<const LinkLossFigure*>& losses, std::size_t most) {
+    if (losses.empty()) return;
     Table rows({{"slowed"},
                 {"by"},
                 {"on"},
@@ -140,16 +164,16 @@ class LinksPage : private Page {
                 {"lost in sum", Align::kRight},
                 {"by one", Align::kRight},
                 {"most of it on"}});
-    const std::size_t shown = Shown(links_.losses.size(), kShownLosses);
+    const std::size_t shown = Shown(losses.size(), most);
     for (std::size_t index = 0; index < shown; ++index) {
-      const LinkLossFigure& loss = links_.losses[index];
+      const LinkLossFigure& loss = *losses[index];
       rows.AddRow({InWords(loss.victim), InWords(loss.culprit),
                    base::FormatCount(loss.num_links) + " " + KindInWords(loss.kind),
                    base::FormatCount(loss.num_flows), InSeconds(loss.lost_s),
                    InSeconds(loss.longest_s), loss.worst_from + " → " + loss.worst_to});
     }
     text_ += rows.RenderText();
-    More(links_.losses.size() - shown);
+    More(losses.size() - shown);
   }
 
   const LinkFigures& links_;
@@ -159,6 +183,10 @@ class LinksPage : private Page {
 
 std::string RenderLinks(const LinkFigures& links, const TextOptions& options) {
   return LinksPage(links, options).Render();
+}
+
+std::string RenderLossesToOthers(const LinkFigures& links, const TextOptions& options) {
+  return LinksPage(links, options).RenderLossesToOthers();
 }
 
 }  // namespace isthmus::reports

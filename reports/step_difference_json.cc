@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/internal/json_text.h"
+#include "reports/internal/other_jobs.h"
 #include "reports/json.h"
 
 namespace isthmus::reports {
@@ -19,20 +20,22 @@ Json SideJson(const Figures& figures) {
               {"capacity_bytes", worst.capacity_bytes},
               {"verdict", worst.verdict}};
   }
-  return {{"scenario", {{"name", figures.scenario_name}, {"hash", figures.scenario_hash}}},
-          {"program_hash", figures.program_hash},
-          {"num_ranks", figures.num_ranks},
-          {"step_time_s", figures.step_time_s},
-          {"window_ps", figures.window_ps},
-          {"tokens_per_s", figures.tokens_per_s},
-          {"samples_per_s", figures.samples_per_s},
-          {"mfu", figures.mfu},
-          {"memory", std::move(memory)},
-          {"engine",
-           {{"ops", figures.num_ops},
-            {"folded", figures.folded},
-            {"simulated_ranks", figures.simulated_ranks}}},
-          {"assumptions", figures.assumptions}};
+  Json json = {{"scenario", {{"name", figures.scenario_name}, {"hash", figures.scenario_hash}}},
+               {"program_hash", figures.program_hash},
+               {"num_ranks", figures.num_ranks},
+               {"step_time_s", figures.step_time_s},
+               {"window_ps", figures.window_ps},
+               {"tokens_per_s", figures.tokens_per_s},
+               {"samples_per_s", figures.samples_per_s},
+               {"mfu", figures.mfu},
+               {"memory", std::move(memory)},
+               {"engine",
+                {{"ops", figures.num_ops},
+                 {"folded", figures.folded},
+                 {"simulated_ranks", figures.simulated_ranks}}},
+               {"assumptions", figures.assumptions}};
+  if (!figures.other_jobs.empty()) json["other_jobs"] = OtherJobsJson(figures.other_jobs);
+  return json;
 }
 
 Json TimesJson(const DifferenceTerm& term) {

@@ -6,6 +6,8 @@
 #include "base/sim_time.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "reports/internal/links_text.h"
+#include "reports/internal/other_jobs.h"
 #include "reports/internal/page.h"
 #include "reports/internal/words.h"
 #include "reports/table.h"
@@ -32,12 +34,13 @@ std::string PerCent(double after, double before) {
 class DifferenceReport : private Page {
  public:
   DifferenceReport(const StepDifference& difference, const TextOptions& options)
-      : Page(options), difference_(difference) {}
+      : Page(options), options_(options), difference_(difference) {}
 
   std::string Render() {
     Heading();
     Step();
     Terms();
+    OtherJobs();
     Notes();
     return std::move(text_);
   }
@@ -151,6 +154,13 @@ class DifferenceReport : private Page {
                  InSeconds(term.changed_ps), Signed(term.difference_ps()), share});
   }
 
+  void OtherJobs() {
+    const Figures& changed = difference_.changed;
+    if (changed.other_jobs.empty()) return;
+    if (changed.links) text_ += RenderLossesToOthers(*changed.links, options_);
+    text_ += RenderOtherJobs(changed.other_jobs, options_);
+  }
+
   void Notes() {
     std::vector<std::string> notes = difference_.notes;
     if (difference_.changed.num_steps > 1) {
@@ -162,6 +172,7 @@ class DifferenceReport : private Page {
     Bullets(notes, notes.size());
   }
 
+  const TextOptions& options_;
   const StepDifference& difference_;
 };
 

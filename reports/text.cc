@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "reports/internal/links_text.h"
+#include "reports/internal/other_jobs.h"
 #include "reports/internal/page.h"
 #include "reports/internal/words.h"
 #include "reports/table.h"
@@ -53,6 +54,7 @@ class TextReport : private Page {
     Memory();
     Path();
     LongestSegments();
+    text_ += RenderOtherJobs(figures_.other_jobs, options_);
     if (figures_.links) text_ += RenderLinks(*figures_.links, options_);
     Assumptions();
     Footer();

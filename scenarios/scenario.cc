@@ -1,12 +1,15 @@
 #include "scenarios/scenario.h"
 
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "scenarios/changes.h"
+#include "scenarios/internal/assumptions.h"
 #include "scenarios/internal/fields.h"
 #include "scenarios/internal/profile_file.h"
 #include "scenarios/internal/reader.h"
@@ -15,7 +18,6 @@
 #include "scenarios/internal/sources.h"
 #include "scenarios/internal/yaml_text.h"
 #include "topology/check_spec.h"
-#include "topology/describe.h"
 
 namespace isthmus::scenarios {
 namespace {
@@ -73,66 +75,25 @@ void AddToHash(const Node& node, base::HashBuilder& hash) {
   }
 }
 
-void AddIfAssumed(const std::string& source, const std::string& what,
-                  std::vector<std::string>& names) {
-  if (source.starts_with("assumed")) names.push_back(what);
-}
-
-// "cluster h100-dgx: nic_latency, hop_latency are assumed".
-std::string ClusterAssumption(const topology::ClusterSpec& cluster) {
-  std::vector<std::string> names;
-  for (const topology::NodeGroup& group : cluster.node_groups) {
-    const bool is_single = cluster.node_groups.size() == 1;
-    const std::string prefix = is_single ? "" : group.name + ".";
-    AddIfAssumed(group.nvlink_bandwidth.source, prefix + "nvlink_bandwidth", names);
-    AddIfAssumed(group.nvlink_latency.source, prefix + "nvlink_latency", names);
-    AddIfAssumed(group.nic_bandwidth.source, prefix + "nic_bandwidth", names);
-    AddIfAssumed(group.nic_latency.source, prefix + "nic_latency", names);
-    AddIfAssumed(group.pcie_bandwidth.source, prefix + "pcie_bandwidth", names);
-    AddIfAssumed(group.pcie_latency.source, prefix + "pcie_latency", names);
-  }
-  AddIfAssumed(cluster.fabric.nodes_per_leaf_group.source, "nodes_per_leaf_group", names);
-  AddIfAssumed(cluster.fabric.oversubscription.source, "oversubscription", names);
-  AddIfAssumed(cluster.fabric.spine_port_bandwidth.source, "spine_port_bandwidth", names);
-  AddIfAssumed(cluster.fabric.hop_latency.source, "hop_latency", names);
-  AddIfAssumed(cluster.fabric.num_spines.source, "num_spines", names);
-  if (const auto& core = cluster.fabric.core) {
-    AddIfAssumed(core->leaf_groups_per_pod.source, "core.leaf_groups_per_pod", names);
-    AddIfAssumed(core->num_cores.source, "core.num_cores", names);
-    AddIfAssumed(core->oversubscription.source, "core.oversubscription", names);
-    AddIfAssumed(core->port_bandwidth.source, "core.port_bandwidth", names);
-    AddIfAssumed(core->hop_latency.source, "core.hop_latency", names);
-  }
-  if (names.empty()) return {};
-  return fmt::format("cluster {}: assumed {}", cluster.name, fmt::join(names, ", "));
-}
-
-std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
-  std::vector<std::string> assumptions = spec.assumptions;
-  for (const ModuleSpec& module : spec.modules) {
-    if (module.model.mark != ModelMark::kAssumed) continue;
-    assumptions.push_back(
-        fmt::format("model {}: dimensions assumed: {}", module.model.name,
-                    module.model.source.empty() ? "no reason given" : module.model.source));
-  }
-  std::string cluster = ClusterAssumption(spec.cluster);
-  if (!cluster.empty()) assumptions.push_back(std::move(cluster));
-  if (spec.cluster.jitter) {
-    assumptions.push_back(
-        fmt::format("cluster {}: jitter ({}), one draw of many; every rank is simulated by itself; "
-                    "the profile's straggler wait is kept beside it",
-                    spec.cluster.name, topology::DescribeJitter(*spec.cluster.jitter)));
-  }
-  return assumptions;
-}
-
-std::uint64_t HashOf(Node effective, const profiles::Profile& profile) {
+std::uint64_t HashOf(Node effective, const profiles::Profile& profile,
+                     const std::vector<OtherJob>& other_jobs) {
   std::erase_if(effective.entries,
                 [](const Node::Entry& entry) { return entry.key == "training"; });
   base::HashBuilder hash;
   AddToHash(effective, hash);
   hash.Add(profile.Hash());
+  for (const OtherJob& job : other_jobs) hash.Add(job.scenario.hash);
   return hash.digest();
+}
+
+// A profile that is of a GPU must be of the one that the other job's nodes have.
+void CheckGpuOfProfile(Resolution& resolution, const SearchPaths& search) {
+  const std::string& profile = resolution.spec.profile;
+  const std::string& gpu = GroupsOf(resolution.spec).front()->gpu;
+  if (profile == gpu || !FindShipped(FileKind::kGpu, profile, search)) return;
+  resolution.Complain("profile",
+                      fmt::format("is of the GPU {}, but its nodes have {}", profile, gpu),
+                      "leave it out: their own is taken");
 }
 
 // The profile a scenario names, or that of its GPUs.
@@ -140,9 +101,9 @@ profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const Sear
   ScenarioSpec& spec = resolution.spec;
   std::string key_path = "profile";
   if (spec.profile.empty()) {
-    const std::vector<topology::NodeGroup>& groups = spec.cluster.node_groups;
-    key_path = fmt::format("cluster.node_groups.{}.gpu", groups.front().name);
-    spec.profile = groups.front().gpu;
+    const std::vector<const topology::NodeGroup*> groups = GroupsOf(spec);
+    key_path = fmt::format("cluster.node_groups.{}.gpu", groups.front()->name);
+    spec.profile = groups.front()->gpu;
     resolution.derived.insert("profile");
     if (spec.cluster.ranks_share == topology::RanksShare::kCores &&
         !FindShipped(FileKind::kGpu, spec.profile, search)) {
@@ -154,21 +115,88 @@ profiles::Profile ProfileOf(Resolution& resolution, Sources& sources, const Sear
                           "`isthmus calibrate -o cpu-host.yaml`, then `profile: cpu-host.yaml`");
       return {};
     }
-    for (const topology::NodeGroup& group : groups) {
-      if (group.gpu == spec.profile) continue;
-      resolution.Complain(fmt::format("cluster.node_groups.{}.gpu", group.name),
+    for (const topology::NodeGroup* group : groups) {
+      if (group->gpu == spec.profile) continue;
+      resolution.Complain(fmt::format("cluster.node_groups.{}.gpu", group->name),
                           "node groups with different GPUs are known but not built yet",
                           "give one `profile` for all");
     }
+  } else if (resolution.is_other_job) {
+    CheckGpuOfProfile(resolution, search);
   }
   const Place place = Locate(resolution.root, key_path);
   return ReadProfile(sources, search, resolution.diagnostics, spec.profile, place.node->origin,
                      key_path);
 }
 
-Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& overrides,
-                 const SearchPaths& search, Diagnostics& diagnostics,
-                 const std::string& default_name, Purpose purpose) {
+// What a scenario is resolved from.
+struct Given {
+  Node root;
+  Sources& sources;
+  const SearchPaths& search;
+  Diagnostics& diagnostics;
+  std::string default_name;
+  Purpose purpose = Purpose::kPredict;
+  bool is_other_job = false;
+};
+
+Scenario Resolve(Given given, const std::vector<std::string>& overrides);
+
+// The cluster of `resolution`, sized, as a file would have it.
+Node ClusterNode(const Resolution& resolution) {
+  Node cluster = *resolution.root.Find("cluster");
+  Node& groups = *cluster.Find("node_groups");
+  for (const topology::NodeGroup& group : resolution.spec.cluster.node_groups) {
+    Node& node = *groups.Find(group.name);
+    const Origin origin = node.origin;
+    node.At("num_nodes", origin) = Node::Scalar(fmt::format("{}", group.num_nodes), origin);
+  }
+  cluster.Erase("rank_devices");
+  return cluster;
+}
+
+// Loads one of the jobs beside the one that is resolved; its mistakes are added to ours.
+void LoadOtherJob(const Given& given, const Resolution& resolution, std::size_t index,
+                  std::vector<OtherJob>& jobs) {
+  const OtherJobSpec& spec = resolution.spec.other_jobs[index];
+  const std::string path = fmt::format("other_jobs.{}", index);
+  const Place name = Locate(resolution.root, JoinPath(path, "scenario"));
+  const Place nodes = Locate(resolution.root, JoinPath(path, "nodes"));
+  Sources::Found found;
+  if (!given.sources.FindFile(spec.scenario, FileKind::kScenario, name.node->origin,
+                              JoinPath(path, "scenario"), found)) {
+    return;
+  }
+  Diagnostics mistakes;
+  Sources sources(given.search, mistakes);
+  Node root = sources.ReadFile(found.path, found.label);
+  try {
+    if (!root.is_map()) mistakes.Throw();
+    for (const char* key : {"cluster", "nodes", "on_nodes"}) root.Erase(key);
+    root.At("cluster", nodes.node->origin) = ClusterNode(resolution);
+    root.At("on_nodes", nodes.node->origin) = *nodes.node;
+    OtherJob job{spec.name, nodes.node->text, spec.start_after,
+                 Resolve({std::move(root), sources, given.search, mistakes,
+                          found.path.stem().string(), given.purpose, true},
+                         spec.set)};
+    if (job.name.empty()) job.name = job.scenario.name;
+    jobs.push_back(std::move(job));
+  } catch (const base::ScenarioError&) {
+    given.diagnostics.Take(std::move(mistakes));
+  }
+}
+
+// Equal names get numbers, so that reports can tell whom they mean.
+void TellApart(const std::string& first, std::vector<OtherJob>& jobs) {
+  std::map<std::string, int> count = {{first, 1}};
+  for (OtherJob& job : jobs) {
+    const int number = ++count[job.name];
+    if (number > 1) job.name += fmt::format(" ({})", number);
+  }
+}
+
+Scenario Resolve(Given given, const std::vector<std::string>& overrides) {
+  auto& [root, sources, search, diagnostics, default_name, purpose, is_other_job] = given;
   if (sources.failed()) diagnostics.Throw();
   for (const std::string& assignment : overrides) sources.Set(root, assignment);
   sources.ExpandPresets(root);
@@ -179,8 +207,19 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   if (!root.is_map()) diagnostics.Throw();
   if (spec.name.empty()) spec.name = default_name;
 
-  Resolution resolution{spec, root, diagnostics, {"name"}, purpose};
+  Resolution resolution{spec, root, diagnostics, {"name"}, purpose, nullptr, is_other_job};
   Scenario scenario;
+  resolution.load_other_jobs = [&] {
+    // First, since mistakes of their files have paths of their own.
+    std::vector<std::size_t> sound;
+    for (std::size_t index = 0; index < spec.other_jobs.size(); ++index) {
+      const bool is_sound = !given.diagnostics.HasAt("other_jobs") &&
+                            resolution.is_sound(fmt::format("other_jobs.{}", index));
+      if (is_sound) sound.push_back(index);
+    }
+    for (const std::size_t index : sound)
+      LoadOtherJob(given, resolution, index, scenario.other_jobs);
+  };
   scenario.job = ResolveJob(resolution);
   scenario.profile = ProfileOf(resolution, sources, search);
   diagnostics.ThrowIfAny();
@@ -193,7 +232,7 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   Recorder recorder(effective);
   Fields(recorder, spec);
   Annotate(effective, "", resolution);
-  scenario.hash = HashOf(effective, scenario.profile);
+  scenario.hash = HashOf(effective, scenario.profile, scenario.other_jobs);
   scenario.effective_yaml = PrintYaml(effective, Comments::kOrigins);
   scenario.assumptions = AssumptionsOf(spec);
   for (std::string& assumption : LaneAssumptions(scenario.job)) {
@@ -205,9 +244,13 @@ Scenario Resolve(Node root, Sources& sources, const std::vector<std::string>& ov
   for (std::string& assumption : ProfileAssumptions(resolution, scenario.profile)) {
     scenario.assumptions.push_back(std::move(assumption));
   }
+  TellApart(spec.name, scenario.other_jobs);
+  for (const OtherJob& job : scenario.other_jobs) scenario.assumptions.push_back(AssumptionOf(job));
   scenario.name = std::move(spec.name);
   scenario.description = std::move(spec.description);
   scenario.cluster = std::move(spec.cluster);
+  if (!spec.on_nodes.empty())
+    scenario.cluster.rank_devices = GpusOn(scenario.cluster, spec.on_nodes);
   scenario.metric = spec.step.metric;
   scenario.training = std::move(spec.training);
   scenario.seed = static_cast<std::uint64_t>(spec.seed);
@@ -220,7 +263,7 @@ Scenario ResolveOverBase(const Node& root, Sources& sources,
                          Diagnostics& diagnostics, const std::string& default_name,
                          Purpose purpose) {
   const auto resolve = [&](const std::vector<std::string>& assignments) {
-    return Resolve(root, sources, assignments, search, diagnostics, default_name, purpose);
+    return Resolve({root, sources, search, diagnostics, default_name, purpose}, assignments);
   };
   return resolve(MakeAbsolute(overrides, resolve));
 }

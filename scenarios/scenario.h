@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/job.h"
 #include "profiles/profile.h"
 #include "scenarios/shipped.h"
@@ -15,6 +16,8 @@
 
 /// From a file to a validated scenario.
 namespace isthmus::scenarios {
+
+struct OtherJob;
 
 /// What is asked: a job on a cluster, with what is known about the machine.
 ///
@@ -31,6 +34,8 @@ struct Scenario {
   Training training;
   /// What was assumed: by the file's author, by the models' files, by the cluster's.
   std::vector<std::string> assumptions;
+  /// Jobs on other nodes of the same cluster, at the same time.
+  std::vector<OtherJob> other_jobs;
   /// Fingerprint of all that decides a prediction: effective values and the profile. Names,
   /// descriptions, sources and the way the values are spread over files don't enter, nor does
   /// `training`.
@@ -39,6 +44,14 @@ struct Scenario {
   /// The effective scenario as YAML, the origin of each value beside it (`file:line`, `--set key`,
   /// `default` or `derived`). Loading it gives the same hash.
   std::string effective_yaml;
+};
+
+/// A job beside another: begins after a while, and again as soon as it is over.
+struct OtherJob {
+  std::string name;   ///< no two jobs of a scenario have the same
+  std::string nodes;  ///< that it takes: "8-11"
+  base::Seconds start_after{0};
+  Scenario scenario;  ///< on the first job's cluster; its rank_devices are on those nodes
 };
 
 /// What a scenario is loaded for.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/job.h"
 #include "plan/model/module.h"
 #include "topology/cluster_spec.h"
@@ -130,6 +131,15 @@ struct StepSpec {
   std::int64_t num_steps = 1;
 };
 
+/// A job on other nodes of the same cluster, at the same time.
+struct OtherJobSpec {
+  std::string name;              ///< absent: its scenario's
+  std::string scenario;          ///< a shipped scenario's name, or a path
+  std::vector<int> nodes;        ///< that it takes, in this order
+  std::vector<std::string> set;  ///< `key.path=value`, on top of its scenario
+  base::Seconds start_after{0};  ///< the first job's start
+};
+
 enum class LearningRateSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 
 /// What the data of a real run are.
@@ -175,6 +185,7 @@ struct ScenarioSpec {
   topology::ClusterSpec cluster;
   std::optional<std::int64_t> nodes;
   std::optional<std::int64_t> num_gpus;
+  std::vector<int> on_nodes;  ///< that the job takes, in this order; empty: from the first
   /// The release whose code every module runs; settings that a file doesn't state are its defaults.
   const plan::FrameworkRelease* framework = &plan::DefaultFramework();
   std::string profile;                  ///< absent: the profile of the cluster's GPU
@@ -187,6 +198,7 @@ struct ScenarioSpec {
   plan::OptimizerOptions optimizer;
   plan::Allocator allocator = plan::Allocator::kCaching;
   StepSpec step;
+  std::vector<OtherJobSpec> other_jobs;
   Training training;
 };
 

@@ -12,49 +12,18 @@
 #include "sim/cost/jitter_model.h"
 #include "sim/cost/machine_models.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/job_mix.h"
 #include "sim/engine/lower.h"
 #include "sim/engine/program_traffic.h"
+#include "sim/engine_setup.h"
+#include "sim/flow_watch.h"
 #include "sim/memory/ledger.h"
 #include "sim/network/flow_network.h"
-#include "sim/network/link_load.h"
+#include "sim/other_jobs.h"
 #include "sim/trace_header.h"
 
 namespace isthmus::sim {
 namespace {
-
-/// Share of a rank's busy time that it waits for stragglers: nothing within one node.
-double StragglerShare(const profiles::Profile& profile, int num_ranks) {
-  const double base_gpus = profile.Number("step.straggler_base_gpus");
-  if (num_ranks <= base_gpus) return 0;
-  return profile.Number("step.straggler_per_doubling") * std::log2(num_ranks / base_gpus);
-}
-
-CostModels CostsOf(const MachineModels& models, const profiles::Profile& profile) {
-  CostModels costs{.segments = models.segments.get(), .collectives = models.collectives.get()};
-  if (models.shares_device) {
-    costs.host_order = HostOrder::kBlocking;
-    costs.op_issue = models.op_issue;
-  } else {
-    costs.host = HostModel(profile);
-  }
-  return costs;
-}
-
-EngineOptions OptionsOf(const MachineModels& models, const profiles::Profile& profile,
-                        const SimOptions& options, const Lowered& lowered) {
-  EngineOptions engine;
-  engine.expanded = options.expansion == Expansion::kExpanded;
-  if (models.shares_device) {
-    engine.sharing = {.cores_of_device = {models.cores},
-                      .speeds = models.speeds,
-                      .device_of_class = std::vector<int>(lowered.classes.size(), 0)};
-    return engine;
-  }
-  engine.straggler_share = StragglerShare(profile, lowered.program->num_ranks);
-  engine.sync_contention = models.segments->gradient_sync_share();
-  engine.step_overhead_ps = base::ToPicoseconds(profile.Time("step.fixed_overhead")).value();
-  return engine;
-}
 
 void CheckRoom(const plan::Program& program, const topology::Cluster& cluster) {
   if (program.num_ranks <= cluster.num_ranks()) return;
@@ -89,41 +58,42 @@ std::string Explain(const Lowered& lowered, const EngineResult& result) {
 }
 
 /// Of a folded run links stand for others, so it tells of none.
-void ReportTraffic(const FlowNetwork& network, const Lowered& lowered, Outcome& outcome) {
+void ReportTraffic(const FlowNetwork& network, const Traffic& traffic, bool folded,
+                   Outcome& outcome) {
   outcome.num_flows = network.num_flows();
   outcome.num_shared_flows = network.num_shared_flows();
-  if (lowered.folded) return;
+  if (folded) return;
   for (std::size_t link = 0; link < network.accounts().size(); ++link)
-    outcome.links.push_back(
-        {lowered.traffic->traffic().links[link].link, network.accounts()[link]});
+    outcome.links.push_back({traffic.links[link].link, network.accounts()[link]});
 }
 
-FlowNetwork::RecordPort EndPort(const SimOptions& options, const Lowered& lowered,
-                                std::optional<LinkLoad>& load, const Engine*& owners) {
-  const bool tells = options.on_flow && !lowered.folded;
-  if (!tells && !load) return nullptr;
-  return [&, tells](const FlowRecord& flow) {
-    if (load) load->End(flow);
-    if (!tells) return;
-    const auto [cls, op, inner] = owners->OwnerOf(flow.tag);
-    options.on_flow({cls, op, inner, flow.purpose,
-                     lowered.traffic->traffic().paths[flow.path].links, flow.bytes, flow.start_ps,
-                     flow.end_ps, flow.alone_ps});
-  };
+/// Runs the program beside the other jobs, over the network that they share.
+EngineResult RunOnFlows(const Lowered& lowered, const Traffic& traffic, const SimOptions& options,
+                        const OtherJobs& others, MixedJob first, Outcome& outcome) {
+  std::vector<const Lowered*> programs = {&lowered};
+  std::vector<MixedJob> jobs = others.Mixed();
+  for (const MixedJob& job : jobs) programs.push_back(job.lowered);
+  jobs.insert(jobs.begin(), std::move(first));
+  FlowWatch watch(traffic, std::move(programs), options);
+  FlowNetwork network(traffic, LoadFlowSolver, watch.EndPort(), watch.StartPort());
+  JobMix mix(network, std::move(jobs));
+  watch.Know(mix);
+  EngineResult result = mix.Run();
+  ReportTraffic(network, traffic, lowered.folded, outcome);
+  outcome.link_history = watch.History(result.end_ps);
+  outcome.other_jobs = others.Outcomes(mix.others());
+  return result;
 }
 
-FlowNetwork::RecordPort StartPort(const Lowered& lowered, std::optional<LinkLoad>& load,
-                                  const Engine*& owners) {
-  if (!load) return nullptr;
-  return [&](const FlowRecord& flow) {
-    const auto [cls, index, inner] = owners->OwnerOf(flow.tag);
-    const plan::Op& op = lowered.role(cls).ops[index];
-    load->Begin(flow, {op.purpose, op.module, op.kind, op.detail});
-  };
-}
-
-void CheckNetwork(const topology::Cluster& cluster, const MachineModels& models, Network network) {
-  if (network == Network::kNccl || !models.shares_device) return;
+void CheckNetwork(const topology::Cluster& cluster, const MachineModels& models,
+                  const SimOptions& options) {
+  if (options.network == Network::kNccl && !options.other_jobs.empty()) {
+    throw base::Error(
+        "error: other_jobs: with the network nccl every message takes what it takes alone, so no "
+        "other job could slow it\n  hint: --network flow, or leave the other jobs out: --set "
+        "other_jobs=[]");
+  }
+  if (options.network == Network::kNccl || !models.shares_device) return;
   throw base::Error(
       fmt::format("error: the ranks of cluster {} share one device: there are no links that flows "
                   "could share\n  hint: leave the network at nccl",
@@ -198,40 +168,36 @@ Outcome Simulate(const plan::Program& program, const topology::Cluster& cluster,
     return PredictOnlyMemory(program, cluster, profile, options, facts, sink);
   }
   const MachineModels models = MakeModels(cluster.spec(), profile);
-  CheckNetwork(cluster, models, options.network);
+  CheckNetwork(cluster, models, options);
   const bool flows = options.network == Network::kFlow;
   std::optional<JitterModel> jitter;
   if (cluster.spec().jitter) jitter.emplace(*cluster.spec().jitter);
   // With jitter no two ranks do the same.
   const bool fold = options.folding == Folding::kAuto && !models.shares_device &&
-                    !options.record_links && !jitter;
-  const Lowered lowered = Lower(program, cluster, CostsOf(models, profile), fold, flows);
+                    !options.record_links && !jitter && options.other_jobs.empty();
+  const CostModels costs = CostsOf(models, profile);
+  OtherJobs others(options, program, cluster);
+  Traffic shared;  // by all jobs
+  const Lowered lowered = others.empty() ? Lower(program, cluster, costs, fold, flows)
+                                         : others.LowerBeside(program, cluster, costs, shared);
   SimOptions run = options;
   // Ranks that share are held together by their inner collectives anyway.
   if (models.shares_device) run.expansion = Expansion::kFused;
   sink.OnHeader(DescribeRun(lowered, cluster, profile, run, facts));
-  EngineOptions engine_options = OptionsOf(models, profile, run, lowered);
-  if (jitter) engine_options.jitter = &*jitter;
-  std::optional<FlowNetwork> network;
-  std::optional<LinkLoad> load;
-  const Engine* owners = nullptr;  // of what flows: known once the engine is
-  if (flows) {
-    const Traffic& traffic = lowered.traffic->traffic();
-    if (options.record_links) load.emplace(traffic);
-    network.emplace(traffic, LoadFlowSolver, EndPort(options, lowered, load, owners),
-                    StartPort(lowered, load, owners));
-    engine_options.network = &*network;
-  }
-  Engine engine(lowered, engine_options,
-                [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); });
-  owners = &engine;
-  const EngineResult result = engine.Run();
+  Outcome outcome;
+  MixedJob job{&lowered, OptionsOf(models, profile, run, lowered),
+               [&sink](std::span<const traces::Event> events) { sink.OnEvents(events); }};
+  if (jitter) job.options.jitter = &*jitter;
+  const EngineResult result =
+      flows ? RunOnFlows(lowered, others.empty() ? lowered.traffic->traffic() : shared, options,
+                         others, std::move(job), outcome)
+            : Engine(lowered, std::move(job.options), std::move(job.port)).Run();
 
-  Outcome outcome{.deadlock = result.deadlock, .end_ps = result.end_ps, .num_ops = result.num_ops};
+  outcome.deadlock = result.deadlock;
+  outcome.end_ps = result.end_ps;
+  outcome.num_ops = result.num_ops;
   outcome.simulated_ranks = static_cast<std::int32_t>(lowered.classes.size());
   outcome.folded = lowered.folded;
-  if (network) ReportTraffic(*network, lowered, outcome);
-  if (load) outcome.link_history = std::move(*load).History(result.end_ps);
   if (outcome.deadlock) outcome.explanation = Explain(lowered, result);
   sink.OnTrailer(Summarise(lowered, profile, options, models.shares_device, result, sink, outcome));
   return outcome;

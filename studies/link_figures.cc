@@ -1,10 +1,8 @@
 #include "studies/link_figures.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -21,15 +19,15 @@ constexpr double kPicosecondsPerSecond = 1e12;
 
 double InSeconds(std::int64_t ps) { return static_cast<double>(ps) / kPicosecondsPerSecond; }
 
-using Bytes = std::array<double, sim::kNumPurposes>;
-
-reports::Traffic TrafficOf(const Bytes& bytes) {
+reports::Traffic TrafficOf(const sim::LinkAccount& account) {
   reports::Traffic traffic;
-  for (std::size_t purpose = 0; purpose < bytes.size(); ++purpose) {
-    const std::int64_t rounded = std::llround(bytes[purpose]);
+  for (std::size_t purpose = 0; purpose < account.bytes.size(); ++purpose) {
+    const std::int64_t rounded = std::llround(account.bytes[purpose]);
     if (rounded == 0) continue;
     traffic.emplace_back(plan::ToText(static_cast<plan::Purpose>(purpose)), rounded);
   }
+  const std::int64_t of_others = std::llround(account.other_bytes);
+  if (of_others > 0) traffic.emplace_back("other_jobs", of_others);
   return traffic;
 }
 
@@ -42,9 +40,13 @@ std::int64_t SumOf(const reports::Traffic& traffic) {
 /// The figures under way.
 class LinkDescription {
  public:
-  LinkDescription(const sim::Outcome& outcome, const plan::Program& program,
-                  const topology::Cluster& cluster)
-      : outcome_(outcome), history_(*outcome.link_history), program_(program), cluster_(cluster) {}
+  LinkDescription(const sim::Outcome& outcome, const scenarios::Scenario& scenario,
+                  const plan::Program& program, const topology::Cluster& cluster)
+      : outcome_(outcome),
+        history_(*outcome.link_history),
+        scenario_(scenario),
+        program_(program),
+        cluster_(cluster) {}
 
   reports::LinkFigures Figures(std::size_t num_hottest) const {
     reports::LinkFigures figures{
@@ -66,8 +68,8 @@ class LinkDescription {
   std::vector<double> Utilisations() const {
     std::vector<double> utilisations;
     for (const sim::LinkTraffic& use : outcome_.links) {
-      const double bytes = std::accumulate(use.account.bytes.begin(), use.account.bytes.end(), 0.0);
-      utilisations.push_back(bytes / (use.link.bandwidth.value() * InSeconds(outcome_.end_ps)));
+      utilisations.push_back(use.account.Sum() /
+                             (use.link.bandwidth.value() * InSeconds(outcome_.end_ps)));
     }
     return utilisations;
   }
@@ -80,27 +82,29 @@ class LinkDescription {
   void AddKinds(const std::vector<double>& utilisations, reports::LinkFigures& figures) const {
     struct Sums {
       reports::LinkKindUse use;
-      Bytes bytes{};
+      sim::LinkAccount account;
     };
     std::map<topology::LinkKind, Sums> kinds;
     for (std::size_t number = 0; number < utilisations.size(); ++number) {
       if (utilisations[number] == 0) continue;
-      auto& [use, bytes] = kinds[link(number).kind];
+      auto& [use, account] = kinds[link(number).kind];
       ++use.num_links;
       use.utilisation += utilisations[number];
       use.highest_utilisation = std::max(use.highest_utilisation, utilisations[number]);
       use.over_time.resize(history_.num_bins);
       const std::vector<double> over_time = OverTime(number);
       for (std::size_t bin = 0; bin < over_time.size(); ++bin) use.over_time[bin] += over_time[bin];
-      for (std::size_t purpose = 0; purpose < bytes.size(); ++purpose)
-        bytes[purpose] += outcome_.links[number].account.bytes[purpose];
+      const sim::LinkAccount& here = outcome_.links[number].account;
+      for (std::size_t purpose = 0; purpose < here.bytes.size(); ++purpose)
+        account.bytes[purpose] += here.bytes[purpose];
+      account.other_bytes += here.other_bytes;
     }
     for (auto& [kind, sums] : kinds) {
       const auto num_links = static_cast<double>(sums.use.num_links);
       sums.use.kind = topology::NameOf(kind);
       sums.use.utilisation /= num_links;
       for (double& utilisation : sums.use.over_time) utilisation /= num_links;
-      sums.use.traffic = TrafficOf(sums.bytes);
+      sums.use.traffic = TrafficOf(sums.account);
       sums.use.bytes = SumOf(sums.use.traffic);
       figures.kinds.push_back(std::move(sums.use));
     }
@@ -132,7 +136,7 @@ class LinkDescription {
                            .from = topology::LabelOf(cluster_, link(number).from),
                            .to = topology::LabelOf(cluster_, link(number).to),
                            .bytes_per_second = link(number).bandwidth.value(),
-                           .traffic = TrafficOf(account.bytes),
+                           .traffic = TrafficOf(account),
                            .utilisation = utilisations[number],
                            .busy_s = InSeconds(account.busy_ps),
                            .over_time = OverTime(number)};
@@ -143,6 +147,13 @@ class LinkDescription {
 
   reports::FlowCause Describe(const sim::LinkCause& cause) const {
     const plan::Op op{.kind = cause.kind, .detail = cause.detail};
+    if (cause.job > 0) {
+      const scenarios::OtherJob& job = scenario_.other_jobs[cause.job - 1U];
+      return {.job = job.name,
+              .module = job.scenario.job.modules[cause.module].name,
+              .purpose = plan::ToText(cause.purpose),
+              .action = plan::ActionName(op)};
+    }
     return {.module = program_.modules[cause.module].module.name,
             .purpose = plan::ToText(cause.purpose),
             .action = plan::ActionName(op)};
@@ -180,15 +191,17 @@ class LinkDescription {
 
   const sim::Outcome& outcome_;
   const sim::LinkHistory& history_;
+  const scenarios::Scenario& scenario_;
   const plan::Program& program_;
   const topology::Cluster& cluster_;
 };
 
 }  // namespace
 
-reports::LinkFigures DescribeLinks(const sim::Outcome& outcome, const plan::Program& program,
-                                   const topology::Cluster& cluster, std::size_t num_hottest) {
-  return LinkDescription(outcome, program, cluster).Figures(num_hottest);
+reports::LinkFigures DescribeLinks(const sim::Outcome& outcome, const scenarios::Scenario& scenario,
+                                   const plan::Program& program, const topology::Cluster& cluster,
+                                   std::size_t num_hottest) {
+  return LinkDescription(outcome, scenario, program, cluster).Figures(num_hottest);
 }
 
 }  // namespace isthmus::studies

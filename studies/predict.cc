@@ -1,10 +1,14 @@
 #include "studies/predict.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/hash.h"
 #include "reports/forward_backward.h"
 #include "studies/duty_relief.h"
 #include "studies/internal/bottleneck_links.h"
+#include "studies/internal/contended_links.h"
+#include "studies/link_figures.h"
 #include "topology/cluster.h"
 #include "traces/tee_sink.h"
 
@@ -42,25 +46,6 @@ sim::RunFacts FactsOf(const scenarios::Scenario& scenario, const std::string& co
   return facts;
 }
 
-void Run(const plan::Program& program, const topology::ClusterSpec& cluster,
-         const profiles::Profile& profile, sim::Network network, const sim::RunFacts& facts,
-         traces::TraceSink& sink, plan::Allocator allocator = plan::Allocator::kCaching) {
-  const sim::SimOptions options{
-      .network = network, .record_memory_counters = false, .allocator = allocator};
-  const sim::Outcome outcome =
-      sim::Simulate(program, topology::Cluster(cluster), profile, options, facts, sink);
-  if (outcome.deadlock) throw base::Error(outcome.explanation);
-}
-
-// Of the whole step.
-double FullStepTime(const plan::Program& program, const topology::ClusterSpec& cluster,
-                    const profiles::Profile& profile, sim::Network network,
-                    const scenarios::Scenario& scenario) {
-  StepClock clock;
-  Run(program, cluster, profile, network, FactsOf(scenario, {}), clock);
-  return clock.seconds();
-}
-
 double Seconds(const reports::ForwardBackward& forward_backward) {
   return static_cast<double>(forward_backward.duration_ps().value_or(0)) * kPicosecond;
 }
@@ -86,38 +71,79 @@ StepSimulation::StepSimulation(const scenarios::Scenario& scenario, sim::Network
       network_(network),
       program_(plan::Build(scenario.job)),
       profile_(scenario.profile) {
+  for (const scenarios::OtherJob& job : scenario.other_jobs)
+    others_.emplace_back(job.scenario, network);
   if (!FollowsPowerBalance(scenario.profile)) return;
   profile_ = RelievedProfile(program_, scenario.profile, [&](const profiles::Profile& profile) {
-    return FullStepTime(program_, scenario.cluster, profile, network_, scenario);
+    return FullStepTime(profile, scenario.cluster);
   });
 }
 
-Prediction StepSimulation::PredictInto(reports::Analysis& analysis,
-                                       const std::string& commit) const {
+std::vector<sim::OtherJob> StepSimulation::OtherJobs() const {
+  std::vector<sim::OtherJob> jobs;
+  for (std::size_t index = 0; index < others_.size(); ++index) {
+    const scenarios::OtherJob& job = scenario_.other_jobs[index];
+    jobs.push_back({job.name, &others_[index].program_, &others_[index].profile_,
+                    job.scenario.cluster.rank_devices, job.start_after});
+  }
+  return jobs;
+}
+
+sim::Outcome StepSimulation::Run(const profiles::Profile& profile,
+                                 const topology::ClusterSpec& cluster, const sim::RunFacts& facts,
+                                 bool record_links, traces::TraceSink& sink) const {
+  const sim::SimOptions options{.network = network_,
+                                .record_memory_counters = false,
+                                .record_links = record_links,
+                                .allocator = scenario_.job.allocator,
+                                .other_jobs = OtherJobs()};
+  sim::Outcome outcome =
+      sim::Simulate(program_, topology::Cluster(cluster), profile, options, facts, sink);
+  if (outcome.deadlock) throw base::Error(outcome.explanation);
+  return outcome;
+}
+
+double StepSimulation::FullStepTime(const profiles::Profile& profile,
+                                    const topology::ClusterSpec& cluster) const {
+  StepClock clock;
+  Run(profile, cluster, FactsOf(scenario_, {}), false, clock);
+  return clock.seconds();
+}
+
+StepSimulation::Simulated StepSimulation::PredictInto(reports::Analysis& analysis,
+                                                      const std::string& commit,
+                                                      bool record_links) const {
   reports::ForwardBackward forward_backward;
   traces::TeeSink sink({&analysis, &forward_backward});
-  Run(program_, scenario_.cluster, profile_, network_, FactsOf(scenario_, commit), sink,
-      scenario_.job.allocator);
+  sim::Outcome outcome =
+      Run(profile_, scenario_.cluster, FactsOf(scenario_, commit), record_links, sink);
 
   Prediction prediction{.figures = analysis.figures()};
+  prediction.figures.other_jobs = OtherJobFigures(scenario_, outcome);
   prediction.forward_backward_time_s = Seconds(forward_backward);
   prediction.step_time_s = scenario_.metric == scenarios::StepMetric::kForwardBackward
                                ? prediction.forward_backward_time_s
                                : prediction.figures.step_time_s;
-  return prediction;
+  return {std::move(prediction), std::move(outcome)};
 }
 
 Prediction StepSimulation::Predict(const std::string& commit) const {
   reports::Analysis analysis;
-  return PredictInto(analysis, commit);
+  return PredictInto(analysis, commit, false).prediction;
 }
 
 Prediction StepSimulation::PredictWithPath(const std::string& commit) const {
   reports::Analysis analysis(reports::Analysis::Path::kWhole);
-  Prediction prediction = PredictInto(analysis, commit);
-  prediction.figures.assumptions.push_back(NetworkAssumption(scenario_.cluster, network_));
-  internal::NameBottleneckLinks(program_, topology::Cluster(scenario_.cluster),
-                                prediction.figures.path);
+  const bool has_others = !scenario_.other_jobs.empty();
+  auto [prediction, outcome] = PredictInto(analysis, commit, has_others);
+  reports::Figures& figures = prediction.figures;
+  figures.assumptions.push_back(NetworkAssumption(scenario_.cluster, network_));
+  const topology::Cluster cluster(scenario_.cluster);
+  internal::NameBottleneckLinks(program_, cluster, figures.path);
+  if (has_others) {
+    internal::NameContendedLinks(program_, cluster, outcome, figures.path);
+    figures.links = DescribeLinks(outcome, scenario_, program_, cluster, 0);
+  }
   return prediction;
 }
 
@@ -125,10 +151,26 @@ double StepSimulation::StepTime(const profiles::Profile& profile,
                                 const topology::ClusterSpec& cluster) const {
   if (scenario_.metric == scenarios::StepMetric::kForwardBackward) {
     reports::ForwardBackward forward_backward;
-    Run(program_, cluster, profile, network_, FactsOf(scenario_, {}), forward_backward);
+    Run(profile, cluster, FactsOf(scenario_, {}), false, forward_backward);
     return Seconds(forward_backward);
   }
-  return FullStepTime(program_, cluster, profile, network_, scenario_);
+  return FullStepTime(profile, cluster);
+}
+
+std::vector<reports::OtherJobFigure> OtherJobFigures(const scenarios::Scenario& scenario,
+                                                     const sim::Outcome& outcome) {
+  std::vector<reports::OtherJobFigure> figures;
+  for (std::size_t index = 0; index < outcome.other_jobs.size(); ++index) {
+    const scenarios::OtherJob& job = scenario.other_jobs[index];
+    const sim::OtherJobOutcome& fared = outcome.other_jobs[index];
+    figures.push_back({.name = job.name,
+                       .nodes = job.nodes,
+                       .num_ranks = job.scenario.job.num_ranks,
+                       .num_steps = fared.num_steps,
+                       .step_time_s = fared.step_s,
+                       .alone_step_time_s = fared.alone_step_s});
+  }
+  return figures;
 }
 
 Prediction Predict(const scenarios::Scenario& scenario, const std::string& commit) {

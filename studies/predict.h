@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plan/program/program.h"
 #include "profiles/profile.h"
@@ -26,7 +27,8 @@ std::string NetworkAssumption(const topology::ClusterSpec& cluster, sim::Network
 ///
 /// Ranks that do the same are folded. Simulations with flows take turns: only one may run at a time
 /// in a process. Where the scenario's profile asks for it, the clock follows the step's power
-/// balance, found by simulating a few times. Thread-safe: const only. Lifetime: the scenario must
+/// balance, found by simulating a few times. Other jobs of the scenario run beside it, each at a
+/// clock as it has it alone. Thread-safe: const only. Lifetime: the scenario must
 /// outlive it.
 class StepSimulation {
  public:
@@ -42,6 +44,9 @@ class StepSimulation {
   /// (internal/bottleneck_links.h).
   Prediction PredictWithPath(const std::string& commit) const;
 
+  /// Those beside it, for sim::SimOptions; they refer to this.
+  std::vector<sim::OtherJob> OtherJobs() const;
+
   /// The step's time alone (by the scenario's metric), with another profile and cluster.
   double StepTime(const profiles::Profile& profile, const topology::ClusterSpec& cluster) const;
 
@@ -51,13 +56,27 @@ class StepSimulation {
   const profiles::Profile& profile() const { return profile_; }
 
  private:
-  Prediction PredictInto(reports::Analysis& analysis, const std::string& commit) const;
+  struct Simulated {
+    Prediction prediction;
+    sim::Outcome outcome;
+  };
+  Simulated PredictInto(reports::Analysis& analysis, const std::string& commit,
+                        bool record_links) const;
+  // Of the whole step.
+  double FullStepTime(const profiles::Profile& profile, const topology::ClusterSpec& cluster) const;
+  sim::Outcome Run(const profiles::Profile& profile, const topology::ClusterSpec& cluster,
+                   const sim::RunFacts& facts, bool record_links, traces::TraceSink& sink) const;
 
   const scenarios::Scenario& scenario_;
   sim::Network network_;
   plan::Program program_;
+  std::vector<StepSimulation> others_;  // as the scenario has them
   profiles::Profile profile_;
 };
+
+/// How the scenario's other jobs fared.
+std::vector<reports::OtherJobFigure> OtherJobFigures(const scenarios::Scenario& scenario,
+                                                     const sim::Outcome& outcome);
 
 /// Stated among the assumptions of a run whose profile follows the power balance.
 inline constexpr const char* kClockIsRelieved =

@@ -11,4 +11,7 @@ namespace isthmus::reports {
 /// links, who slows whom. Ends with a line break.
 std::string RenderLinks(const LinkFigures& links, const TextOptions& options);
 
+/// What the job itself lost to other jobs, for the report of a difference.
+std::string RenderLossesToOthers(const LinkFigures& links, const TextOptions& options);
+
 }  // namespace isthmus::reports

@@ -97,6 +97,8 @@ Scalar TextScalar(std::string& text);
 Scalar WordScalar(std::function<void(int)> set, std::function<int()> get, std::vector<Word> words);
 Scalar BandwidthScalar(base::BytesPerSecond& value);
 Scalar TimeScalar(base::Seconds& value);
+// Numbers in the order they are named: "0, 2, 4-7". No number twice.
+Scalar NumberListScalar(std::vector<int>& numbers, IntegerRange range);
 
 template <typename T>
 Scalar Integer(T& value, IntegerRange range) {

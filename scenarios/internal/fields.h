@@ -28,6 +28,7 @@ void Fields(Archive& archive, WorkloadSpec& workload);
 void Fields(Archive& archive, plan::ScheduleOptions& schedule);
 void Fields(Archive& archive, plan::OptimizerOptions& optimizer);
 void Fields(Archive& archive, StepSpec& step);
+void Fields(Archive& archive, OtherJobSpec& job);
 void Fields(Archive& archive, LossScale& scale);
 void Fields(Archive& archive, Training& training);
 void Fields(Archive& archive, topology::NodeGroup& group);

@@ -12,6 +12,8 @@ namespace {
 
 using enum Presence;
 
+constexpr IntegerRange kNodeNumber = {0, kRankCount.max - 1};
+
 // `chunk` or a number of layers.
 Scalar BlockScalar(int& block_layers) {
   Scalar scalar = Integer(block_layers, kLayers);
@@ -144,6 +146,23 @@ void Fields(Archive& archive, StepSpec& step) {
                 "steps that are planned one after the other");
 }
 
+void Fields(Archive& archive, OtherJobSpec& job) {
+  Scalar scenario = TextScalar(job.scenario);
+  scenario.type = "name of a shipped scenario, or a path";
+  archive.Value("scenario", scenario, kRequired,
+                "what it runs; its `cluster` and `nodes` don't count");
+  archive.Value("nodes", NumberListScalar(job.nodes, kNodeNumber), kRequired,
+                "nodes of the cluster that it takes, in this order");
+  archive.Values(
+      "set", job.set.size(), [&job](std::size_t size) { job.set.resize(size); },
+      [&job](std::size_t index) { return TextScalar(job.set[index]); },
+      "what is put on top of its scenario, as with --set: [workload.global_batch=64]");
+  archive.Value("start_after", TimeScalar(job.start_after), kOptional,
+                "when it begins, counted from this job's first step");
+  archive.Value("name", TextScalar(job.name), kOptional,
+                "name in reports; absent: that of its scenario");
+}
+
 void Fields(Archive& archive, ScenarioSpec& scenario) {
   archive.Value("name", TextScalar(scenario.name), kOptional,
                 "name in reports; absent: the file's name");
@@ -163,6 +182,8 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
                 "nodes of a cluster with one node group; absent: as many as num_gpus needs");
   archive.Value("num_gpus", Integer(scenario.num_gpus, kRankCount), kOptional,
                 "GPUs that the job uses, from the first; absent: all of the nodes");
+  archive.Value("on_nodes", NumberListScalar(scenario.on_nodes, kNodeNumber), kOptional,
+                "nodes that the job takes, in this order; absent: from the first");
   Scalar profile = TextScalar(scenario.profile);
   profile.type = "name of a file in scenarios/gpus/ or scenarios/profiles/, or a path";
   archive.Value("profile", profile, kOptional,
@@ -195,6 +216,8 @@ void Fields(Archive& archive, ScenarioSpec& scenario) {
                 "how device memory is reserved: PyTorch's segments, the same under eager code on "
                 "several streams, or segments that grow");
   StructField(archive, "step", scenario.step, "what is simulated");
+  archive.List("other_jobs", ItemsOf(scenario.other_jobs),
+               "jobs on other nodes of the cluster, which run again and again beside this one");
   StructField(archive, "training", scenario.training,
               "how `isthmus run` trains; nothing else reads it");
 }

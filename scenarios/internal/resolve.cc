@@ -258,6 +258,8 @@ plan::Job ResolveJob(Resolution& resolution) {
                         "`inherit` is for encoders, which take the LLM's layout");
   } else if (decoder != nullptr && has_sizes && ResolveRanks(resolution)) {
     resolved = ResolveAll(resolution, *decoder);
+    CheckOtherJobs(resolution);
+    resolution.load_other_jobs();
   }
   resolution.diagnostics.ThrowIfAny();
   for (ModuleSpec& module : spec.modules) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "plan/job.h"
 #include "profiles/profile.h"
 #include "scenarios/internal/diagnostics.h"
@@ -24,6 +26,8 @@ struct Resolution {
   Diagnostics& diagnostics;
   std::set<std::string> derived;  // paths of values that were filled in
   Purpose purpose = Purpose::kPredict;
+  std::function<void()> load_other_jobs;  // once this job's nodes are known
+  bool is_other_job = false;
 
   void Complain(std::string_view path, std::string_view message, std::string hint = {}) {
     diagnostics.AddAt(root, path, message, std::move(hint));
@@ -46,6 +50,18 @@ void ResolveGraph(Resolution& resolution);
 
 // Fills nodes, num_gpus and each layout's dp and num_ranks. False if they can't be found out.
 bool ResolveRanks(Resolution& resolution);
+
+// Node groups that the job has nodes in; all of them where on_nodes doesn't say.
+std::vector<const topology::NodeGroup*> GroupsOf(const ScenarioSpec& spec);
+// The highest node that on_nodes or an other job names; -1 if none does.
+int HighestNode(const ScenarioSpec& spec);
+// Whether nodes that are named exist and can be had; complains otherwise. Needs the cluster's size.
+bool CheckOnNodes(Resolution& resolution);
+// GPUs of nodes, node by node.
+std::vector<base::DeviceId> GpusOn(const topology::ClusterSpec& cluster,
+                                   const std::vector<int>& nodes);
+// Complains about other jobs' nodes that don't exist or are taken. Needs num_gpus.
+void CheckOtherJobs(Resolution& resolution);
 
 // The half-open range of ranks of a module with a layout of its own.
 struct RankRange {

@@ -176,7 +176,7 @@ std::vector<std::string> FrameworkAssumptions(const Resolution& resolution) {
 std::vector<std::string> ProfileAssumptions(const Resolution& resolution,
                                             const profiles::Profile& profile) {
   std::vector<std::string> assumptions;
-  const std::string& gpu = resolution.spec.cluster.node_groups.front().gpu;
+  const std::string& gpu = GroupsOf(resolution.spec).front()->gpu;
   if (resolution.is_given("profile") && profile.name() != gpu &&
       profiles::KernelTables(profile).empty()) {
     assumptions.push_back(

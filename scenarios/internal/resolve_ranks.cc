@@ -48,7 +48,7 @@ std::optional<std::int64_t> RanksOfLayouts(const ScenarioSpec& spec) {
 // `nodes` and `num_gpus` from each other, where the cluster has one node group without a count.
 bool ResolveSingleGroup(Resolution& resolution, topology::NodeGroup& group) {
   ScenarioSpec& spec = resolution.spec;
-  if (!spec.nodes && !spec.num_gpus) {
+  if (!spec.nodes && !spec.num_gpus && spec.on_nodes.empty()) {
     spec.num_gpus = RanksOfLayouts(spec);
     resolution.derived.insert("num_gpus");
     if (!spec.num_gpus) {
@@ -59,7 +59,9 @@ bool ResolveSingleGroup(Resolution& resolution, topology::NodeGroup& group) {
   }
   if (!spec.nodes) {
     const bool shares = spec.cluster.ranks_share != topology::RanksShare::kNothing;
-    spec.nodes = shares ? 1 : CeilDivide(*spec.num_gpus, group.gpus_per_node);
+    const std::int64_t own =
+        spec.on_nodes.empty() ? CeilDivide(*spec.num_gpus, group.gpus_per_node) : 0;
+    spec.nodes = shares ? 1 : std::max<std::int64_t>(own, HighestNode(spec) + 1);
     resolution.derived.insert("nodes");
   }
   group.num_nodes = static_cast<int>(*spec.nodes);
@@ -84,7 +86,10 @@ bool ResolveCluster(Resolution& resolution) {
                         "leave `nodes` out");
     return false;
   }
-  const std::int64_t gpus = GpusOf(spec.cluster);
+  if (!CheckOnNodes(resolution)) return false;
+  const std::int64_t gpus =
+      spec.on_nodes.empty() ? GpusOf(spec.cluster)
+                            : static_cast<std::int64_t>(GpusOn(spec.cluster, spec.on_nodes).size());
   const bool places_ranks = !spec.cluster.rank_devices.empty();
   const bool shares = spec.cluster.ranks_share != topology::RanksShare::kNothing;
   const auto room = shares         ? std::int64_t{topology::kMaxSharingRanks}
@@ -101,10 +106,13 @@ bool ResolveCluster(Resolution& resolution) {
     resolution.derived.insert("num_gpus");
   }
   if (*spec.num_gpus <= room) return true;
-  resolution.Complain(
-      spec.nodes ? "num_gpus" : "cluster",
-      fmt::format("{} GPUs are asked for, but the cluster has {}", *spec.num_gpus, room),
-      "give more `nodes`, or smaller layouts");
+  const bool is_on_some = !spec.on_nodes.empty();
+  resolution.Complain(is_on_some   ? "on_nodes"
+                      : spec.nodes ? "num_gpus"
+                                   : "cluster",
+                      fmt::format("{} GPUs are asked for, but {} {}", *spec.num_gpus,
+                                  is_on_some ? "these nodes have" : "the cluster has", room),
+                      "give more `nodes`, or smaller layouts");
   return false;
 }
 

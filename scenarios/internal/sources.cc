@@ -107,8 +107,7 @@ Node Sources::Parse(std::string_view content, const std::string& label) {
   return root;
 }
 
-Node Sources::ReadFile(const fs::path& path) {
-  const std::string label = path.generic_string();
+Node Sources::ReadFile(const fs::path& path, const std::string& label) {
   Node root = ReadOne(path, label);
   failed_ = root.is_null() || !Extend(root, FileKind::kScenario, "extends", {label});
   return root;

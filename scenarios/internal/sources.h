@@ -23,7 +23,8 @@ class Sources {
 
   // The scenario of a file, or of a text that messages call `label` and whose relative names start
   // at `folder`, with all it extends.
-  Node ReadFile(const std::filesystem::path& path);
+  Node ReadFile(const std::filesystem::path& path) { return ReadFile(path, path.generic_string()); }
+  Node ReadFile(const std::filesystem::path& path, const std::string& label);
   Node ReadText(std::string_view text, const std::string& label,
                 const std::filesystem::path& folder);
 

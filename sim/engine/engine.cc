@@ -34,7 +34,8 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
     result_.times[cls].start_ps.assign(num_ops, 0);
     result_.times[cls].end_ps.assign(num_ops, 0);
     result_.times[cls].transfer_end_ps.assign(here.ops->transfers.size(), -1);
-    classes_[cls].sync_end_ps = here.sync_at_start_ps;
+    classes_[cls].host_ps = options_.start_ps;
+    classes_[cls].sync_end_ps = options_.start_ps + here.sync_at_start_ps;
   }
   events_.reserve(kEventPortion);
   ISTHMUS_CHECK(options_.jitter == nullptr || (!lowered.folded && devices_.empty()),
@@ -42,14 +43,24 @@ Engine::Engine(const Lowered& lowered, EngineOptions options, EventPort port)
 }
 
 EngineResult Engine::Run() {
+  ISTHMUS_CHECK(options_.network == nullptr, "an engine on a network is run by its mix");
+  Start();
+  while (!heap_.empty()) HandleNext();
+  return Finish();
+}
+
+void Engine::Start() {
   Prime();
-  Drain(0);
-  if (options_.network != nullptr) RunOnNetwork();
-  while (!heap_.empty()) {
-    const auto entry = heap_.Pop();
-    Happen(entry.payload, entry.time_ps);
-    Drain(entry.time_ps);
-  }
+  Drain(options_.start_ps);
+}
+
+void Engine::HandleNext() {
+  const auto entry = heap_.Pop();
+  Happen(entry.payload, entry.time_ps);
+  Drain(entry.time_ps);
+}
+
+EngineResult Engine::Finish() {
   Flush();
   ExplainDeadlock();
   return std::move(result_);

@@ -30,6 +30,10 @@ struct EngineOptions {
   /// What messages, collectives and copies share, over Lowered::traffic; must outlive the engine.
   /// Null: each takes what it takes alone.
   FlowNetwork* network = nullptr;
+  /// Its number among those on the network, for tags of flows.
+  std::uint8_t job = 0;
+  /// When it begins.
+  std::int64_t start_ps = 0;
   /// Share of a rank's busy time that it waits for stragglers, once per step: slope · log2(n / 8).
   /// Taken after its last backward; what goes to other stages and modules does not wait.
   double straggler_share = 0;
@@ -101,7 +105,20 @@ using EventPort = std::function<void(std::span<const traces::Event>)>;
 class Engine {
  public:
   Engine(const Lowered& lowered, EngineOptions options, EventPort port);
+  /// Without a network, all of it.
   EngineResult Run();
+
+  // Step by step, for who runs jobs on a network (JobMix). First Start(); what happens next is the
+  // earlier of NextEvent(), which HandleNext() does, and the network's, of whose ends this job's go
+  // to OnFlowed(), one after the other, and then Drain(). Finish() when it is over.
+  void Start();
+  bool is_over() const { return heap_.empty() && num_flowing_ == 0; }
+  std::int64_t NextEvent() const { return heap_.empty() ? FlowNetwork::kNever : heap_.next_ps(); }
+  void HandleNext();
+  void OnFlowed(const FlowTag& tag, std::int64_t now);
+  /// Lets what has become ready go on.
+  void Drain(std::int64_t now);
+  EngineResult Finish();
   /// The class, op and inner number of what is on the network under this tag.
   std::array<std::uint32_t, 3> OwnerOf(const FlowTag& tag) const;
 
@@ -174,15 +191,15 @@ class Engine {
 
   void Prime();
   void Happen(const Payload& what, std::int64_t now);
-  void RunOnNetwork();
-  void OnFlowed(const FlowTag& tag, std::int64_t now);
   /// Whether the op's traffic goes over the network, which then ends it.
   bool FlowsCollective(std::uint32_t at, std::int64_t now);
   bool FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now);
   bool FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_t now);
   void Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
-            std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) const;
-  void Drain(std::int64_t now);
+            std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now);
+  FlowTag Tag(What what, std::uint32_t a, std::uint32_t b = 0) const {
+    return {static_cast<std::uint8_t>(what), options_.job, a, b};
+  }
   void OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void OnIssued(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   /// When the host lets an op start, were it ready at once; matched Compute, when its issue begins.
@@ -266,6 +283,7 @@ class Engine {
   std::uint32_t next_job_ = 0;
   std::map<const WorkCost*, std::vector<Phase>> phases_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Phase>> collective_phases_;
+  std::uint64_t num_flowing_ = 0;                               // on the network
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ready_;  // (class, op), first in first out
   std::vector<traces::Event> events_;
   EngineResult result_;

@@ -5,24 +5,8 @@
 
 namespace isthmus::sim {
 
-void Engine::RunOnNetwork() {
-  FlowNetwork& network = *options_.network;
-  while (true) {
-    const std::int64_t next = network.NextEvent();
-    // What happens to ranks at an instant comes before flows: what they start joins in at once.
-    if (!heap_.empty() && heap_.next_ps() <= next) {
-      const auto entry = heap_.Pop();
-      Happen(entry.payload, entry.time_ps);
-      Drain(entry.time_ps);
-      continue;
-    }
-    if (next == FlowNetwork::kNever) return;
-    for (const FlowTag& tag : network.Advance(next)) OnFlowed(tag, next);
-    Drain(next);
-  }
-}
-
 void Engine::OnFlowed(const FlowTag& tag, std::int64_t now) {
+  --num_flowing_;
   if (static_cast<What>(tag.what) != What::kTransferEnd) {
     Happen({.what = static_cast<What>(tag.what), .a = tag.a, .b = tag.b}, now);
     return;
@@ -55,9 +39,9 @@ std::array<std::uint32_t, 3> Engine::OwnerOf(const FlowTag& tag) const {
 }
 
 void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps,
-                  std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag,
-                  std::int64_t now) const {
+                  std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
   FlowNetwork& network = *options_.network;
+  ++num_flowing_;
   const auto size = static_cast<double>(bytes);
   const std::int64_t wire_ps = network.WirePs(shape, static_cast<double>(timed_bytes));
   // Where a closed form takes less than the edges that we give the algorithm, it moves less.
@@ -80,8 +64,7 @@ bool Engine::FlowsCollective(std::uint32_t at, std::int64_t now) {
   std::int64_t bytes = 0;
   for (const auto& [member, its_op] : meeting.ops)
     bytes = std::max(bytes, variant(member).bytes_of(variant(member).ops->ops[its_op]));
-  Flow(shape, bytes, meeting.duration_ps, bytes, op.purpose,
-       {static_cast<std::uint8_t>(What::kGroupEnd), at, 0}, now);
+  Flow(shape, bytes, meeting.duration_ps, bytes, op.purpose, Tag(What::kGroupEnd, at), now);
   return true;
 }
 
@@ -92,7 +75,7 @@ bool Engine::FlowsCopy(std::uint32_t cls, std::uint32_t index, std::int64_t now)
   const std::int64_t bytes = here.bytes_of(op);
   if (bytes == 0) return false;
   Flow(lowered_.traffic->Copy(cls, op.copy()), bytes, DurationOf(cls, index), bytes, op.purpose,
-       {static_cast<std::uint8_t>(What::kOpEnd), cls, index}, now);
+       Tag(What::kOpEnd, cls, index), now);
   return true;
 }
 
@@ -106,7 +89,7 @@ bool Engine::FlowsMessage(std::uint32_t cls, std::uint32_t transfer, std::int64_
   Flow(lowered_.traffic->Send(cls, message.peer), here.transfer_bytes[transfer],
        TransferDurationOf(cls, transfer), match.timed_bytes[transfer],
        here.ops->ops[here.graph->OpOfTransfer(transfer)].purpose,
-       {static_cast<std::uint8_t>(What::kTransferEnd), cls, transfer}, now);
+       Tag(What::kTransferEnd, cls, transfer), now);
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -174,6 +175,12 @@ void FillClasses(const RankTables& tables, Lowered& lowered) {
   }
 }
 
+/// Every rank a class.
+void KeepRanks(const RankTables& tables, Lowered& lowered) {
+  lowered.class_of_rank.resize(tables.variant_of_rank().size());
+  std::iota(lowered.class_of_rank.begin(), lowered.class_of_rank.end(), 0U);
+}
+
 }  // namespace
 
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
@@ -189,12 +196,23 @@ Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
     lowered.class_of_rank =
         Partition(lowered, tables, traffic.get(), links ? &*links : nullptr).Refine();
   } else {
-    for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(program.num_ranks); ++rank) {
-      lowered.class_of_rank.push_back(rank);
-    }
+    KeepRanks(tables, lowered);
   }
   FillClasses(tables, lowered);
   if (flows) traffic->Bind(lowered, lowered.folded ? &*links : nullptr);
+  lowered.traffic = std::move(traffic);
+  return lowered;
+}
+
+Lowered LowerOnto(TrafficMap& map, const plan::Program& program, const topology::Cluster& cluster,
+                  const CostModels& models) {
+  Lowered lowered;
+  lowered.program = &program;
+  const RankTables tables(program, cluster, models, lowered);
+  auto traffic = std::make_shared<ProgramTraffic>(lowered.variants, tables, cluster, map);
+  KeepRanks(tables, lowered);
+  FillClasses(tables, lowered);
+  traffic->Bind(lowered, nullptr);
   lowered.traffic = std::move(traffic);
   return lowered;
 }

@@ -5,6 +5,7 @@
 #include "sim/cost/host_model.h"
 #include "sim/cost/overlap.h"
 #include "sim/engine/lowered.h"
+#include "sim/network/traffic_map.h"
 #include "topology/cluster.h"
 
 namespace isthmus::sim {
@@ -33,5 +34,11 @@ struct CostModels {
 /// induction, since rates depend on nothing else.
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
               const CostModels& models, bool fold, bool flows = false);
+
+/// The same for a program that shares the network with others, on other devices of the same
+/// cluster: nothing is folded, and what flows is named in `map`, which is of all of them and is
+/// settled behind the last.
+Lowered LowerOnto(TrafficMap& map, const plan::Program& program, const topology::Cluster& cluster,
+                  const CostModels& models);
 
 }  // namespace isthmus::sim

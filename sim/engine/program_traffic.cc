@@ -7,6 +7,28 @@
 #include "sim/engine/rank_tables.h"
 
 namespace isthmus::sim {
+namespace {
+
+/// The peers that ranks of a variant send to and receive from, and the directions they copy in.
+struct Talk {
+  std::array<std::vector<bool>, 2> with;
+  std::array<bool, 2> copies{};
+};
+
+Talk TalkOf(const Variant& variant) {
+  const plan::Role& role = *variant.ops;
+  Talk talk;
+  talk.with.fill(std::vector<bool>(role.peers.size(), false));
+  for (std::size_t at = 0; at < role.transfers.size(); ++at) {
+    const plan::Transfer& transfer = role.transfers[at];
+    if (variant.transfer_bytes[at] > 0) talk.with[transfer.sends ? 0 : 1][transfer.peer] = true;
+  }
+  for (const plan::Op& op : role.ops)
+    if (op.kind == plan::OpKind::kCopy) talk.copies[static_cast<std::size_t>(op.copy())] = true;
+  return talk;
+}
+
+}  // namespace
 
 ProgramTraffic::ProgramTraffic(const std::vector<Variant>& variants, const RankTables& tables,
                                const topology::Cluster& cluster) {
@@ -16,37 +38,30 @@ ProgramTraffic::ProgramTraffic(const std::vector<Variant>& variants, const RankT
   traffic_ = std::move(map).Settled();
 }
 
+ProgramTraffic::ProgramTraffic(const std::vector<Variant>& variants, const RankTables& tables,
+                               const topology::Cluster& cluster, TrafficMap& map) {
+  NameMessages(variants, tables, cluster, map);
+  NameCollectives(variants, tables, cluster, map);
+}
+
 void ProgramTraffic::NameMessages(const std::vector<Variant>& variants, const RankTables& tables,
                                   const topology::Cluster& cluster, TrafficMap& map) {
-  // By variant: the peers it sends to, those it receives from, and the directions it copies in.
-  std::vector<std::array<std::vector<bool>, 2>> talks_to(variants.size());
-  std::vector<std::array<bool, 2>> copies(variants.size());
-  for (std::size_t variant = 0; variant < variants.size(); ++variant) {
-    const plan::Role& role = *variants[variant].ops;
-    talks_to[variant].fill(std::vector<bool>(role.peers.size(), false));
-    for (std::size_t at = 0; at < role.transfers.size(); ++at) {
-      const plan::Transfer& transfer = role.transfers[at];
-      if (variants[variant].transfer_bytes[at] > 0)
-        talks_to[variant][transfer.sends ? 0 : 1][transfer.peer] = true;
-    }
-    for (const plan::Op& op : role.ops)
-      if (op.kind == plan::OpKind::kCopy)
-        copies[variant][static_cast<std::size_t>(op.copy())] = true;
-  }
+  std::vector<Talk> talks;
+  for (const Variant& variant : variants) talks.push_back(TalkOf(variant));
   for (std::size_t rank = 0; rank < tables.variant_of_rank().size(); ++rank) {
-    const std::uint32_t variant = tables.variant_of_rank()[rank];
+    const Talk& talk = talks[tables.variant_of_rank()[rank]];
     const std::vector<base::Rank>& peers = tables.peers_of_rank()[rank];
     const base::DeviceId gpu = cluster.DeviceOf(base::Rank(rank));
     std::vector<std::uint32_t>& sends = sends_.emplace_back(peers.size(), plan::kNone32);
     std::vector<std::uint32_t>& receives = receives_.emplace_back(peers.size(), plan::kNone32);
     for (std::size_t slot = 0; slot < peers.size(); ++slot) {
       const base::DeviceId peer = cluster.DeviceOf(peers[slot]);
-      if (talks_to[variant][0][slot]) sends[slot] = map.Message(gpu, peer);
-      if (talks_to[variant][1][slot]) receives[slot] = map.Message(peer, gpu);
+      if (talk.with[0][slot]) sends[slot] = map.Message(gpu, peer);
+      if (talk.with[1][slot]) receives[slot] = map.Message(peer, gpu);
     }
     Copies& copied = copies_.emplace_back(Copies{plan::kNone32, plan::kNone32});
     for (std::size_t direction = 0; direction < copied.size(); ++direction) {
-      if (copies[variant][direction])
+      if (talk.copies[direction])
         copied[direction] = map.Copy(gpu, static_cast<plan::CopyDirection>(direction));
     }
   }

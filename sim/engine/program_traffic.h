@@ -28,6 +28,9 @@ class ProgramTraffic {
   /// Throws base::Error where dead links leave no route.
   ProgramTraffic(const std::vector<Variant>& variants, const RankTables& tables,
                  const topology::Cluster& cluster);
+  /// The same of one of several programs: shapes are named in `map`, traffic() stays empty.
+  ProgramTraffic(const std::vector<Variant>& variants, const RankTables& tables,
+                 const topology::Cluster& cluster, TrafficMap& map);
 
   /// Before Bind(), of all ranks; after it what is left of it.
   const Traffic& traffic() const { return traffic_; }

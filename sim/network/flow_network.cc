@@ -180,9 +180,10 @@ void FlowNetwork::EndFlow(std::uint32_t number, std::int64_t now_ps) {
     link.flows.pop_back();
   }
   for (const std::uint32_t link : path.links) {
-    accounts_[link].bytes[static_cast<std::size_t>(bundle.purpose)] += flow.bytes;
-    if (--links_[link].num_on_it == 0)
-      accounts_[link].busy_ps += now_ps - links_[link].busy_since_ps;
+    LinkAccount& account = accounts_[link];
+    (bundle.tag.job == 0 ? account.bytes[static_cast<std::size_t>(bundle.purpose)]
+                         : account.other_bytes) += flow.bytes;
+    if (--links_[link].num_on_it == 0) account.busy_ps += now_ps - links_[link].busy_since_ps;
   }
   if (on_end_) on_end_(RecordOf(number, now_ps));
   free_flows_.push_back(number);

@@ -14,9 +14,10 @@
 
 namespace isthmus::sim {
 
-/// Whose traffic it is: the engine's affair.
+/// Whose traffic it is: of which job, else its engine's affair.
 struct FlowTag {
   std::uint8_t what = 0;
+  std::uint8_t job = 0;  // of those that share the network
   std::uint32_t a = 0;
   std::uint32_t b = 0;
   bool operator==(const FlowTag&) const = default;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,14 @@ inline constexpr std::size_t kNumPurposes = static_cast<std::size_t>(plan::Purpo
 
 /// What has crossed a link.
 struct LinkAccount {
-  std::array<double, kNumPurposes> bytes{};  // by plan::Purpose
+  std::array<double, kNumPurposes> bytes{};  // of the first job, by plan::Purpose
+  double other_bytes = 0;                    // of other jobs
   std::int64_t busy_ps = 0;                  // while any flow was on it
+
+  double Sum() const { return std::accumulate(bytes.begin(), bytes.end(), other_bytes); }
 };
 
-/// One flow that is over: part of a message, a copy or a collective.
+/// One flow of the first job that is over: part of a message, a copy or a collective.
 struct LinkFlow {
   std::uint32_t rank_class = 0;  // of a message the sender's, of a collective one member's
   std::uint32_t op = 0;
@@ -42,8 +46,9 @@ struct LinkTraffic {
 
 /// Why something crosses a link, as far as reports tell reasons apart.
 struct LinkCause {
+  std::uint8_t job = 0;  // 0: the one that is simulated; else 1 + of SimOptions::other_jobs
   plan::Purpose purpose = plan::Purpose::kModel;
-  std::uint16_t module = 0;
+  std::uint16_t module = 0;  // of the job's program
   plan::OpKind kind = plan::OpKind::kP2P;
   std::uint8_t detail = 0;  // plan::Op::detail
   friend auto operator<=>(const LinkCause&, const LinkCause&) = default;

@@ -8,6 +8,7 @@
 #include "plan/program/print.h"
 #include "scenarios/scenario.h"
 #include "sim/cost/jitter_model.h"
+#include "sim/engine/job_mix.h"
 #include "sim/engine/program_traffic.h"
 
 namespace isthmus::tests {
@@ -47,13 +48,38 @@ SimulatedJob SimulatedJobs::SimulateFlows(const plan::Program& program,
   run.lowered = sim::Lower(program, cluster, costs(), fold, true);
   sim::FlowNetwork network(run.lowered.traffic->traffic(), std::move(make_solver));
   sim::EngineOptions options = Options();
-  options.network = &network;
   const std::optional<sim::JitterModel> jitter = JitterOf(cluster);
   if (jitter) options.jitter = &*jitter;
-  run.result = sim::Engine(run.lowered, options, nullptr).Run();
+  run.result = sim::JobMix(network, {{&run.lowered, options, nullptr}}).Run();
   run.num_flows = network.num_flows();
   run.num_shared_flows = network.num_shared_flows();
   return run;
+}
+
+SimulatedMix SimulatedJobs::SimulateMix(const std::vector<PlacedProgram>& programs,
+                                        sim::FlowNetwork::MakeSolver make_solver) const {
+  SimulatedMix mix;
+  sim::TrafficMap map(programs.front().cluster);
+  std::vector<sim::Lowered> lowered;
+  for (const PlacedProgram& job : programs)
+    lowered.push_back(sim::LowerOnto(map, job.program, job.cluster, costs()));
+  const sim::Traffic traffic = std::move(map).Settled();
+  sim::FlowNetwork network(traffic, std::move(make_solver));
+  std::vector<sim::MixedJob> jobs;
+  for (std::size_t job = 0; job < programs.size(); ++job) {
+    sim::EngineOptions options = Options();
+    options.start_ps = programs[job].start_ps;
+    jobs.push_back({&lowered[job], options, nullptr});
+  }
+  sim::JobMix run(network, std::move(jobs));
+  mix.first.result = run.Run();
+  mix.others = run.others();
+  mix.first.num_flows = network.num_flows();
+  mix.first.num_shared_flows = network.num_shared_flows();
+  for (std::size_t link = 0; link < traffic.links.size(); ++link)
+    mix.links.push_back({traffic.links[link].link, network.accounts()[link]});
+  mix.first.lowered = std::move(lowered.front());
+  return mix;
 }
 
 std::string Difference(const SimulatedJob& unfolded, const SimulatedJob& other) {

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "plan/program/program.h"
 #include "profiles/profile.h"
 #include "sim/cost/kernel_model.h"
 #include "sim/cost/nccl_model.h"
 #include "sim/engine/engine.h"
+#include "sim/engine/job_mix.h"
 #include "sim/engine/lower.h"
+#include "sim/network/link_account.h"
 #include "topology/cluster.h"
 
 namespace isthmus::tests {
@@ -18,6 +22,21 @@ struct SimulatedJob {
   sim::EngineResult result;
   std::uint64_t num_flows = 0;
   std::uint64_t num_shared_flows = 0;
+};
+
+/// A job of a mix: a program on the devices that its cluster, the same but for that, gives its
+/// ranks.
+struct PlacedProgram {
+  const plan::Program& program;
+  const topology::Cluster& cluster;
+  std::int64_t start_ps = 0;
+};
+
+/// What a mix is judged by.
+struct SimulatedMix {
+  SimulatedJob first;
+  std::vector<sim::RepeatedRuns> others;
+  std::vector<sim::LinkTraffic> links;
 };
 
 /// Runs programs on H100s, with the shipped profile.
@@ -31,6 +50,9 @@ class SimulatedJobs {
   /// With a flow network over such a solver.
   SimulatedJob SimulateFlows(const plan::Program& program, const topology::Cluster& cluster,
                              bool fold, sim::FlowNetwork::MakeSolver make_solver) const;
+  /// The first beside the others.
+  SimulatedMix SimulateMix(const std::vector<PlacedProgram>& programs,
+                           sim::FlowNetwork::MakeSolver make_solver) const;
 
  private:
   sim::CostModels costs() const { return {.segments = &segments_, .collectives = &collectives_}; }

@@ -47,7 +47,7 @@ class LinkFiguresTest : public ::testing::Test {
   }
 
   reports::LinkFigures Describe(std::size_t num_hottest = 10) const {
-    return DescribeLinks(outcome_, program_, cluster_, num_hottest);
+    return DescribeLinks(outcome_, scenarios::Scenario{}, program_, cluster_, num_hottest);
   }
 
   topology::Cluster cluster_{topology::H100Dgx(2)};

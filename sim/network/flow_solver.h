@@ -37,7 +37,8 @@ class FlowSolver {
 /// SimGrid's flow-level network (3.32, model CM02 without its TCP terms), in a library of its own
 /// that is loaded on the first call: neither `isthmus` nor a run without flows links SimGrid.
 ///
-/// At most one at a time in a process. Throws base::IoError if the library can't be loaded.
+/// At most one at a time in a process; what earlier ones did doesn't count. Throws base::IoError if
+/// the library can't be loaded.
 std::unique_ptr<FlowSolver> LoadFlowSolver();
 
 /// What the library exports, under this name.

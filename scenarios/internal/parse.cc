@@ -14,6 +14,8 @@
 #include <yaml-cpp/node/node.h>  // else clang-tidy takes YAML::Node of parser.h for ours
 #include <yaml-cpp/parser.h>
 
+#include "base/utf8.h"
+
 namespace isthmus::scenarios::internal {
 namespace {
 
@@ -158,34 +160,6 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t num_nodes_ = 0;
 };
 
-// The length of the UTF-8 sequence at `position`, 0 if there is none.
-std::size_t Utf8Length(std::string_view text, std::size_t position) {
-  const auto byte = [&](std::size_t index) {
-    return index < text.size() ? static_cast<std::uint8_t>(text[index]) : std::uint8_t{0};
-  };
-  const std::uint8_t first = byte(position);
-  if (first < 0x80U) return 1;
-  const std::size_t length = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
-  if (first < 0xC2U || first > 0xF4U) return 0;
-  for (std::size_t index = 1; index < length; ++index) {
-    if ((byte(position + index) & 0xC0U) != 0x80U) return 0;
-  }
-  return length;
-}
-
-// The first byte that no text holds, if there is one.
-std::optional<std::size_t> FindBinary(std::string_view content) {
-  for (std::size_t position = 0; position < content.size();) {
-    const auto byte = static_cast<std::uint8_t>(content[position]);
-    const bool is_control =
-        (byte < 0x20U && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7FU;
-    const std::size_t length = is_control ? 0 : Utf8Length(content, position);
-    if (length == 0) return position;
-    position += length;
-  }
-  return std::nullopt;
-}
-
 // Whether line `line` (from 0) starts with blanks that hold a tab.
 bool IsIndentedByTab(std::string_view content, int line) {
   std::size_t start = 0;
@@ -215,7 +189,7 @@ Node ParseYaml(std::string_view content, const std::string& label, Diagnostics& 
                                            content.size(), limits.max_bytes));
     return {};
   }
-  if (const auto position = FindBinary(content)) {
+  if (const auto position = base::FindBinary(content)) {
     diagnostics.Add(OriginOfByte(content, *position, label), {},
                     fmt::format("this is no text file: byte 0x{:02X}",
                                 static_cast<std::uint8_t>(content[*position])),

@@ -35,7 +35,8 @@ struct DiscoveredText {
 
 /// Reads what `ibnetdiscover` (infiniband-diags) prints without options, also with --full or
 /// --grouping, and files for ibsim. `file` names it in mistakes. Throws base::ScenarioError with
-/// every line that can't be read, and where there is no switch at all.
+/// every line that can't be read, where there is no switch at all, and where cables lead to nodes
+/// without a section, as in a file that was cut off.
 DiscoveredText ParseIbnetdiscover(std::string_view text, const std::string& file);
 
 }  // namespace isthmus::topology::internal

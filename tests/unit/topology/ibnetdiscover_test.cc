@@ -185,6 +185,36 @@ TEST(Ibnetdiscover, SaysWhereItCannotRead) {
   EXPECT_THAT(MistakeOf("[1] \"H-11\"[1]\n"), HasSubstr("f.txt:1:1: error: a port of nothing"));
 }
 
+TEST(Ibnetdiscover, RefusesWhatIsNoText) {
+  const std::string sound = "Switch 2 \"S-01\" # \"sw\"\n";
+  // Once it ran out of stack.
+  EXPECT_THAT(MistakeOf(sound + "# " + std::string(30000, 'x')),
+              HasSubstr("f.txt:2:1: error: a line of 30002 bytes"));
+  EXPECT_THAT(MistakeOf(sound + "# " + std::string(4094, 'x')),
+              HasSubstr("none of its 0 channel adapters"));  // the longest that is read
+  const std::string escaping = MistakeOf(sound + "[1] \x1b[31m\n");
+  EXPECT_THAT(escaping, HasSubstr("f.txt:2:5: error: this is no text file: byte 0x1B"));
+  EXPECT_EQ(escaping.find('\x1b'), std::string::npos);
+  EXPECT_THAT(MistakeOf(sound + std::string(3, '\0')), HasSubstr("byte 0x00"));
+  EXPECT_THAT(MistakeOf("\x7f" "ELF\x02"), HasSubstr("f.txt:1:1: error: this is no text file"));
+  EXPECT_THAT(MistakeOf(sound + "# \xC2\x9B" "31m"), HasSubstr("byte 0xC2"));
+  EXPECT_EQ(ReadIbnetdiscover("\xEF\xBB\xBF" + std::string(kTwoLeaves), "f.txt").fabric,
+            ReadIbnetdiscover(kTwoLeaves, "f.txt").fabric);
+}
+
+TEST(Ibnetdiscover, RefusesAFileThatWasCutOff) {
+  // The last sections are those of the six adapters; the last one is shorter than its port's line.
+  const std::string whole = kTwoLeaves;
+  const std::string without_storage = whole.substr(0, whole.find("Ca\t1 \"H-0000000000000077\""));
+  EXPECT_THAT(MistakeOf(without_storage),
+              HasSubstr("f.txt:11:1: error: cables lead to 2 nodes without a section of their own: "
+                        "storage-1 mlx5_0 (line 11), Mellanox Technologies Aggregation Node (line "
+                        "14)\n  hint: is the file cut off?"));
+  // Inside the second leaf's section: gpu-9's and gpu-10's second adapters would be gone.
+  EXPECT_THAT(MistakeOf(whole.substr(0, whole.find("[33]\t\"S-00000000000000a0\"[3]"))),
+              HasSubstr("is the file cut off?"));
+}
+
 TEST(Ibnetdiscover, RefusesWhatIsNoClusterOfEqualNodes) {
   EXPECT_THAT(MistakeOf(kTwoLeaves, "cpu-*"), HasSubstr("none of its 6 channel adapters is a NIC"));
   const std::string back_to_back = R"(Switch 2 "S-01" # "sw"

@@ -13,8 +13,10 @@ Picoseconds ToPicoseconds(Seconds time) {
   constexpr double kLimitPs = 9223372036854775808.0;
   const double exact_ps = time.value() * 1e12;
   if (!(std::abs(exact_ps) < kLimitPs)) {
-    throw Error(fmt::format("a duration of {} s is outside the simulated clock's range of 106 days",
-                            time.value()));
+    throw Error(fmt::format(
+        "a duration of {} s is outside the simulated clock's range of 106 days\n  hint: look for a "
+        "bandwidth, rate or time that is far off",
+        time.value()));
   }
   const auto rounded_ps = static_cast<std::int64_t>(std::round(exact_ps));
   if (rounded_ps == 0 && exact_ps != 0.0) return Picoseconds(exact_ps > 0.0 ? 1 : -1);

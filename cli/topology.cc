@@ -1,8 +1,8 @@
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file_io.h"
@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/internal/json_text.h"
 #include "cli/output.h"
+#include "cli/topology_json.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
@@ -19,48 +20,6 @@
 
 namespace isthmus::cli {
 namespace {
-
-nlohmann::ordered_json RouteJson(const topology::Cluster& cluster, base::Rank from, base::Rank to) {
-  const topology::Route route = cluster.RouteBetween(cluster.DeviceOf(from), cluster.DeviceOf(to));
-  nlohmann::ordered_json links = nlohmann::ordered_json::array();
-  for (const topology::Link& link : route.links) {
-    links.push_back({{"kind", topology::NameOf(link.kind)},
-                     {"from", topology::LabelOf(cluster, link.from)},
-                     {"to", topology::LabelOf(cluster, link.to)},
-                     {"bandwidth_Bps", link.bandwidth.value()},
-                     {"latency_s", link.latency.value()}});
-  }
-  nlohmann::ordered_json json{
-      {"from", from.value()}, {"to", to.value()}, {"kind", topology::NameOf(route.Kind())}};
-  json["bandwidth_Bps"] =
-      route.Bandwidth() ? nlohmann::ordered_json(route.Bandwidth()->value()) : nullptr;
-  json["latency_s"] = route.Latency().value();
-  json["links"] = links;
-  return json;
-}
-
-nlohmann::ordered_json ClusterJson(const topology::Cluster& cluster) {
-  nlohmann::ordered_json groups = nlohmann::ordered_json::array();
-  for (const topology::NodeGroup& group : cluster.spec().node_groups) {
-    groups.push_back({{"name", group.name},
-                      {"nodes", group.num_nodes},
-                      {"gpus_per_node", group.gpus_per_node},
-                      {"nodes_per_nvlink_domain", group.nodes_per_nvlink_domain},
-                      {"gpu", group.gpu}});
-  }
-  return {{"name", cluster.spec().name},
-          {"num_gpus", cluster.num_gpus()},
-          {"num_nodes", cluster.num_nodes()},
-          {"num_leaf_groups", cluster.num_leaf_groups()},
-          {"num_nvlink_domains", cluster.num_nvlink_domains()},
-          {"num_pods", cluster.num_pods()},
-          {"num_devices", cluster.num_devices()},
-          {"num_links", cluster.num_links()},
-          {"bisection_Bps", cluster.spec().fabric.custom
-                                ? nlohmann::ordered_json(nullptr)
-                                : nlohmann::ordered_json(topology::Bisection(cluster).value())},
-          {"node_groups", groups}};
-}
 
 void WriteFiles(const TopologyOptions& options, const topology::Cluster& cluster) {
   std::vector<std::string> outputs;
@@ -89,12 +48,17 @@ std::string AnswerOf(const TopologyOptions& options, const topology::Cluster& cl
               : topology::DescribeRoute(cluster, from, to);
 }
 
+// "node 0 is gpu-0, node 3 is gpu-3".
+std::string FirstAndLast(std::string_view what, const std::vector<std::string>& names) {
+  std::string text = fmt::format("{} 0 is {}", what, names.front());
+  if (names.size() > 1) text += fmt::format(", {} {} is {}", what, names.size() - 1, names.back());
+  return text;
+}
+
 // What a discovered fabric was made into, for who has to trust it.
 void TellFabric(const topology::DiscoveredFabric& found, const std::string& file) {
   std::string told = fmt::format(
-      "{}: node 0 is {}, node {} is {}; NIC 0 is {}, NIC {} is {}; {}\n", file, found.hosts.front(),
-      found.hosts.size() - 1, found.hosts.back(), found.nics.front(), found.nics.size() - 1,
-      found.nics.back(),
+      "{}: {}; {}; {}\n", file, FirstAndLast("node", found.hosts), FirstAndLast("NIC", found.nics),
       base::Counted(static_cast<std::int64_t>(found.fabric.switches.size()), "switch", "switches"));
   for (const topology::LinkFault& lost : found.lost_nics) {
     told += fmt::format("{}: host {} lacks {}: a dead link\n", file,
@@ -118,12 +82,29 @@ topology::ClusterSpec SpecOf(const TopologyOptions& options) {
   return topology::WithFabric(scenarios::LoadCluster(options.cluster, {}), found, options.fabric);
 }
 
-}  // namespace
-
-int Topology(const TopologyOptions& options) {
+void CheckOptions(const TopologyOptions& options) {
   if (options.from.has_value() != options.to.has_value()) {
     throw base::Error("topology: --from and --to belong together; give both ranks of the transfer");
   }
+  if (options.dot && (options.output.json || options.from)) {
+    throw base::Error(
+        fmt::format("topology: --dot prints the whole graph, {} something else\n"
+                    "  hint: ask for one at a time",
+                    options.from ? "--from and --to" : "--json"));
+  }
+  if (!options.picture.empty() && !options.picture.ends_with(".svg")) {
+    throw base::Error(
+        fmt::format("topology: --picture {}: pictures are drawn as SVG only\n"
+                    "  hint: give a name that ends in .svg; browsers show it, and "
+                    "rsvg-convert or Inkscape make a PNG of it",
+                    options.picture));
+  }
+}
+
+}  // namespace
+
+int Topology(const TopologyOptions& options) {
+  CheckOptions(options);
   const topology::Cluster cluster(SpecOf(options));
   const std::string answer = AnswerOf(options, cluster);
   WriteFiles(options, cluster);

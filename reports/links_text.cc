@@ -125,6 +125,24 @@ class LinksPage : private Page {
     text_ += rows.RenderText();
   }
 
+  // What is told of each link, and the links that it is told of.
+  std::vector<std::pair<std::vector<std::string>, std::vector<const LinkUse*>>> RowsOfHottest()
+      const {
+    std::vector<std::pair<std::vector<std::string>, std::vector<const LinkUse*>>> rows;
+    for (const LinkUse& use : links_.hottest) {
+      std::vector<std::string> cells = {KindInWords(use.kind),
+                                        base::FormatFraction(use.utilisation), Peak(use.over_time),
+                                        Mostly(use), OverTime(use.over_time)};
+      const auto same = std::ranges::find(rows, cells, [](const auto& row) { return row.first; });
+      if (same == rows.end()) {
+        rows.push_back({std::move(cells), {&use}});
+      } else {
+        same->second.push_back(&use);
+      }
+    }
+    return rows;
+  }
+
   void Hottest() {
     if (links_.hottest.empty()) return;
     Title("Hottest links");
@@ -134,10 +152,13 @@ class LinksPage : private Page {
                 {"peak", Align::kRight},
                 {"mostly"},
                 {"over time"}});
-    for (const LinkUse& use : links_.hottest) {
-      rows.AddRow({use.from + " → " + use.to, KindInWords(use.kind),
-                   base::FormatFraction(use.utilisation), Peak(use.over_time), Mostly(use),
-                   OverTime(use.over_time)});
+    for (const auto& [cells, alike] : RowsOfHottest()) {
+      std::vector<std::string> row = cells;
+      const LinkUse& use = *alike.front();
+      std::string link = use.from + " → " + use.to;
+      if (alike.size() > 1) link += fmt::format(" and {} alike", alike.size() - 1);
+      row.insert(row.begin(), std::move(link));
+      rows.AddRow(std::move(row));
     }
     text_ += rows.RenderText();
   }

@@ -51,6 +51,19 @@ std::string_view GroupKey(std::string_view key) {
   return {};
 }
 
+// Whether a key looks as if it stood for one in every group.
+bool MeansEveryGroup(std::string_view key) {
+  return std::ranges::any_of(kOfEveryGroup, [key](const auto& entry) {
+    return key.starts_with(entry.first.substr(0, entry.first.rfind('.') + 1));
+  });
+}
+
+std::string HintOfEveryGroup(const std::string& key) {
+  std::vector<std::string> names;
+  for (const auto& [name, group_key] : kOfEveryGroup) names.emplace_back(name);
+  return internal::NamesHint(key, names);
+}
+
 // The number a text is, all of it; numbers with a sign are none.
 std::optional<double> UnsignedNumber(std::string_view text) {
   double number = 0;
@@ -71,13 +84,31 @@ std::optional<double> FactorOf(std::string_view value) {
   return (kPercent + (is_more ? *percent : -*percent)) / kPercent;
 }
 
+// "80000 ns" is "80 us".
+void Shorten(double& number, std::string& unit) {
+  constexpr double kStep = 1000;
+  constexpr std::array<std::string_view, 9> kUnits = {"ns",   "us",   "ms",   "s",   "B/s",
+                                                      "kB/s", "MB/s", "GB/s", "TB/s"};
+  const std::size_t name = std::min(unit.find_first_not_of(' '), unit.size());
+  const auto* known = std::ranges::find(kUnits, std::string_view(unit).substr(name));
+  if (known == kUnits.end()) return;
+  while (number >= kStep && *known != "s" && *known != "TB/s") {
+    number /= kStep;
+    ++known;
+  }
+  unit.replace(name, std::string::npos, *known);
+}
+
 // "50 GB/s" times 2 is "100 GB/s"; nothing for what doesn't begin with a number.
 std::optional<std::string> Scaled(const std::string& text, double factor) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;
+  number *= factor;
+  std::string unit = end;
+  Shorten(number, unit);
   // Fifteen digits drop the noise of the product.
-  return fmt::format("{:.15g}{}", number * factor, end);
+  return fmt::format("{:.15g}{}", number, unit);
 }
 
 // The single value at a key: a figure's is beside its source.
@@ -95,7 +126,7 @@ std::string BeforeOf(const Scenario& base, const Node& effective, const std::str
 }  // namespace
 
 bool NeedsBase(std::string_view assignment) {
-  return FactorOf(ValueOf(assignment)).has_value() || !GroupKey(KeyOf(assignment)).empty();
+  return FactorOf(ValueOf(assignment)).has_value() || MeansEveryGroup(KeyOf(assignment));
 }
 
 std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::string>& assignments) {
@@ -111,6 +142,14 @@ std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::strin
     }
     const std::string value(ValueOf(assignment));
     std::vector<std::string> keys = {std::string(KeyOf(assignment))};
+    if (MeansEveryGroup(keys.front()) && (value.empty() || GroupKey(keys.front()).empty())) {
+      const bool is_unknown = GroupKey(keys.front()).empty();
+      diagnostics.Add({internal::Origin::Kind::kSet, keys.front(), 0, 0}, {},
+                      is_unknown ? "unknown key" : "no value is given",
+                      is_unknown ? HintOfEveryGroup(keys.front())
+                                 : "write key.path=value, as in cluster.nic.bandwidth=2x");
+      continue;
+    }
     if (const std::string_view group_key = GroupKey(keys.front()); !group_key.empty()) {
       keys.clear();
       for (const topology::NodeGroup& group : base.cluster.node_groups) {

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "scenarios/changes.h"
 #include "scenarios/internal/assumptions.h"
+#include "scenarios/internal/custom_fabric.h"
 #include "scenarios/internal/fields.h"
 #include "scenarios/internal/profile_file.h"
 #include "scenarios/internal/reader.h"
@@ -325,6 +326,7 @@ topology::ClusterSpec LoadCluster(const std::string& name, std::optional<int> nu
     if (num_nodes) group.num_nodes = *num_nodes;
     if (!num_nodes && !Locate(root, path).is_exact) group.num_nodes = kDefaultNodes;
   }
+  SettleCustomFabric(root, cluster, diagnostics);
   for (const topology::SpecMistake& mistake : topology::MistakesOf(cluster)) {
     diagnostics.AddAt(root, "cluster." + mistake.path, mistake.what, mistake.hint);
   }

@@ -24,10 +24,11 @@ namespace {
 
 std::string DescribeHost(const ClusterSpec& spec, Sources& sources) {
   const NodeGroup& host = spec.node_groups.front();
-  const std::string cores = spec.cores > 0 ? base::Counted(spec.cores, "core", "cores")
-                                           : std::string("as many cores as its profile");
-  return fmt::format("cluster {}: one machine, {} that up to {} ranks share\n", spec.name, cores,
-                     kMaxSharingRanks) +
+  const std::string cores = spec.cores > 0
+                                ? base::Counted(spec.cores, "core", "cores")
+                                : std::string("as many cores as its profile was measured on");
+  return fmt::format("cluster {}: one machine with {}, shared by up to {} ranks\n", spec.name,
+                     cores, kMaxSharingRanks) +
          Row("profile", fmt::format("{} {}", host.gpu, sources.Mark(host.source)));
 }
 
@@ -170,6 +171,16 @@ std::string DescribeVariation(const TimeVariation& variation) {
   return parts.empty() ? "steady" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// All but the largest island.
+std::vector<int> CutOff(const std::vector<std::vector<base::DeviceId>>& islands) {
+  std::vector<int> gpus;
+  for (std::size_t index = 1; index < islands.size(); ++index) {
+    for (const base::DeviceId gpu : islands[index]) gpus.push_back(gpu.value());
+  }
+  std::ranges::sort(gpus);
+  return gpus;
+}
+
 std::string DescribeConnectivity(const Cluster& cluster) {
   const ClusterGraph graph(cluster);
   const auto islands = graph.GpuIslands();
@@ -177,11 +188,13 @@ std::string DescribeConnectivity(const Cluster& cluster) {
       fmt::format("graph: {}, {}; ", base::Counted(graph.num_devices(), "device", "devices"),
                   base::Counted(graph.num_live_links(), "directed link", "directed links"));
   if (islands.size() == 1) return text + "every GPU reaches every other\n";
-  text += "cut off are GPUs";
-  for (std::size_t index = 1; index < islands.size(); ++index) {
-    for (const base::DeviceId gpu : islands[index]) text += fmt::format(" {}", gpu.value());
-  }
-  return text + "\n";
+  return text + "cut off are GPUs " + internal::Ranges(CutOff(islands)) + "\n";
+}
+
+// Characters of UTF-8, as fmt pads them.
+std::size_t Width(const std::string& label) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      label, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
 }
 
 }  // namespace
@@ -264,10 +277,17 @@ std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to
                   to.value(), LabelOf(cluster, target), NameOf(route.Kind()));
   if (route.links.empty()) return text + ", no link is crossed\n";
   text += fmt::format(", {} links\n", route.links.size());
+  std::size_t from_width = 18;
+  std::size_t to_width = 17;
   for (const Link& link : route.links) {
-    text += fmt::format("  {:<8}{:<18} -> {:<19}{:>9}  {:>8}\n", NameOf(link.kind),
-                        LabelOf(cluster, link.from), LabelOf(cluster, link.to),
-                        base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
+    from_width = std::max(from_width, Width(LabelOf(cluster, link.from)));
+    to_width = std::max(to_width, Width(LabelOf(cluster, link.to)));
+  }
+  for (const Link& link : route.links) {
+    text +=
+        fmt::format("  {:<8}{:<{}} -> {:<{}}  {:>9}  {:>8}\n", NameOf(link.kind),
+                    LabelOf(cluster, link.from), from_width, LabelOf(cluster, link.to), to_width,
+                    base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
   }
   return text + fmt::format("bottleneck {}, latency {}\n",
                             base::FormatRate(route.Bandwidth().value()),

@@ -236,11 +236,26 @@ std::vector<std::vector<base::DeviceId>> ClusterGraph::GpuIslands() const {
   return islands;
 }
 
+namespace {
+
+// As text between quotes: names of switches may hold anything.
+std::string EscapedDot(const std::string& label) {
+  std::string escaped;
+  for (const char character : label) {
+    if (character == '"' || character == '\\') escaped += '\\';
+    escaped += character;
+  }
+  return escaped;
+}
+
+}  // namespace
+
 std::string ClusterGraph::Dot() const {
   const Graph& graph = parts_->graph;
   std::string text = "graph cluster {\n";
   for (const auto& [id, vertex] : parts_->vertices) {
-    text += fmt::format("  d{} [label=\"{}\"];\n", id.value(), LabelOf(*parts_->cluster, id));
+    text += fmt::format("  d{} [label=\"{}\"];\n", id.value(),
+                        EscapedDot(LabelOf(*parts_->cluster, id)));
   }
   std::map<base::LinkId, Link> links;
   const auto [first, last] = boost::edges(graph);

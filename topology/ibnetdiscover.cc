@@ -285,8 +285,13 @@ ClusterSpec WithFabric(ClusterSpec cluster, const DiscoveredFabric& found,
   nodes.num_nodes = static_cast<int>(found.hosts.size());
   nodes.nics_per_node = num_nics;
   nodes.source += fmt::format("; nodes and NICs: {}", file);
-  cluster.fabric.core.reset();
-  cluster.fabric.custom = found.fabric;
+  FabricSpec fabric;  // nothing of the layers that there were
+  fabric.spine_port_bandwidth = cluster.fabric.spine_port_bandwidth;
+  fabric.hop_latency = cluster.fabric.hop_latency;
+  fabric.ecmp = cluster.fabric.ecmp;
+  fabric.custom = found.fabric;
+  cluster.fabric = std::move(fabric);
+  cluster.name += " (changed)";
   cluster.link_faults = found.lost_nics;
   return cluster;
 }

@@ -62,18 +62,20 @@ class Picture {
     }
     NameLayers();
     const ClusterSpec& spec = cluster_.spec();
-    svg_.Text(16, 28, Anchor::kStart,
-              fmt::format("cluster {}: {}, {}", spec.name,
-                          base::Counted(cluster_.num_nodes(), "node", "nodes"),
-                          base::Counted(cluster_.num_gpus(), "GPU", "GPUs")),
-              16);
+    const std::string size = IsHost()
+                                 ? "one machine"
+                                 : base::Counted(cluster_.num_nodes(), "node", "nodes") + ", " +
+                                       base::Counted(cluster_.num_gpus(), "GPU", "GPUs");
+    svg_.Text(16, 28, Anchor::kStart, fmt::format("cluster {}: {}", spec.name, size), 16);
     svg_.Text(16, 46, Anchor::kStart, "bandwidths per direction; equal parts are drawn once", 11,
               kGrey);
     const double bottom = internal::DrawLegend(canvas_, nodes_.bottom() + 34);
-    return svg_.Finish(std::max(right + 24, 760.0), bottom + 16);
+    return svg_.Finish(std::max(svg_.right() + 24, 760.0), bottom + 16);
   }
 
  private:
+  bool IsHost() const { return cluster_.spec().ranks_share == RanksShare::kCores; }
+
   static int NumCustomRows(const Cluster& cluster) {
     return cluster.spec().fabric.custom ? internal::CustomDrawing::NumRowsOf(cluster) : 0;
   }
@@ -277,6 +279,7 @@ class Picture {
       NameLayer(node_y_ - kTier / 2 + 6, "NIC – switch link",
                 rates(DeviceKind::kNic, FirstOfGroups(DeviceKind::kNic), LinkKind::kNic));
     }
+    if (IsHost()) return;
     const std::vector<Spot> gpus = FirstOfGroups(DeviceKind::kGpu);
     NameLayer(node_y_ + 14, "PCIe of a GPU", rates(DeviceKind::kGpu, gpus, LinkKind::kPcie));
     NameLayer(node_y_ + 48, "NVLink of a GPU", rates(DeviceKind::kGpu, gpus, LinkKind::kNvlink));

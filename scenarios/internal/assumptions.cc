@@ -1,5 +1,6 @@
 #include "scenarios/internal/assumptions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,7 +8,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "topology/cluster.h"
 #include "topology/describe.h"
+#include "topology/oversubscription.h"
 
 namespace isthmus::scenarios::internal {
 namespace {
@@ -46,6 +49,24 @@ std::string ClusterAssumption(const topology::ClusterSpec& cluster) {
   return fmt::format("cluster {}: assumed {}", cluster.name, fmt::join(names, ", "));
 }
 
+// Where whole ports make another fabric than was asked for.
+void AddWholePorts(const topology::ClusterSpec& spec, std::vector<std::string>& assumptions) {
+  if (spec.ranks_share != topology::RanksShare::kNothing) return;
+  const topology::Cluster cluster(spec);
+  const auto add = [&](std::string_view layer,
+                       const std::vector<topology::SwitchBandwidth>& switches) {
+    constexpr double kRounding = 0.05;
+    if (std::ranges::all_of(
+            switches, [](const auto& layer_switch) { return layer_switch.IsAsAsked(kRounding); })) {
+      return;
+    }
+    assumptions.push_back(fmt::format("cluster {}: oversubscription from {} {}", spec.name, layer,
+                                      topology::DescribeOversubscription(switches)));
+  };
+  add("leaf to spine", topology::LeafBandwidths(cluster));
+  add("spine to core", topology::SpineBandwidths(cluster));
+}
+
 }  // namespace
 
 std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
@@ -58,6 +79,7 @@ std::vector<std::string> AssumptionsOf(const ScenarioSpec& spec) {
   }
   std::string cluster = ClusterAssumption(spec.cluster);
   if (!cluster.empty()) assumptions.push_back(std::move(cluster));
+  AddWholePorts(spec.cluster, assumptions);
   if (spec.cluster.jitter) {
     assumptions.push_back(
         fmt::format("cluster {}: jitter ({}), one draw of many; every rank is simulated by itself; "

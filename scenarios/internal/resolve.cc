@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "plan/build/balance_samples.h"
 #include "plan/schedule/interleaved.h"
+#include "scenarios/internal/custom_fabric.h"
 #include "topology/check_spec.h"
 
 namespace isthmus::scenarios::internal {
@@ -111,6 +112,7 @@ plan::Job MakeJob(const ScenarioSpec& spec, const ModuleSpec& decoder, plan::Pla
 
 // topology knows best what can be built.
 void CheckCluster(Resolution& resolution) {
+  SettleCustomFabric(resolution.root, resolution.spec.cluster, resolution.diagnostics);
   for (const topology::SpecMistake& mistake : topology::MistakesOf(resolution.spec.cluster)) {
     resolution.Complain("cluster." + mistake.path, mistake.what, mistake.hint);
   }

@@ -82,6 +82,15 @@ std::vector<std::string> KeysOf(const Node& map) {
   return keys;
 }
 
+// What builds on a preset and has no name of its own is told apart from it.
+void MarkAsChanged(Node& preset) {
+  constexpr std::string_view kMark = " (changed)";
+  Node* name = preset.Find("name");
+  if (name == nullptr || !name->is_scalar() || name->text.ends_with(kMark)) return;
+  name->text += kMark;
+  name->origin = {Origin::Kind::kDerived, {}, 0, 0};
+}
+
 }  // namespace
 
 Node Sources::ReadOne(const fs::path& path, const std::string& label) {
@@ -158,6 +167,7 @@ bool Sources::Extend(Node& node, FileKind kind, const std::string& key_path,
   if (named == nullptr) return true;
   const Node name = *named;
   node.Erase("extends");
+  const bool is_changed = !node.entries.empty() && node.Find("name") == nullptr;
   if (!name.is_scalar()) {
     diagnostics_.Add(name.origin, key_path,
                      fmt::format("found {}, expected the name of a file", KindText(name.kind)));
@@ -181,6 +191,8 @@ bool Sources::Extend(Node& node, FileKind kind, const std::string& key_path,
     // What a file is called and says about itself does not hold for those that build on it.
     base.Erase("name");
     base.Erase("description");
+  } else if (is_changed && base.is_map()) {
+    MarkAsChanged(base);
   }
   MergeOver(base, std::move(node));
   node = std::move(base);
@@ -204,6 +216,12 @@ Node* Sources::Descend(Node& node, const std::string& path, const std::string& k
     if (item.is_exact) return &node.items[static_cast<std::size_t>(item.node - node.items.data())];
     diagnostics_.Add(origin, {}, fmt::format("{} has no item {}", path, key),
                      fmt::format("it has {} items, counted from 0", node.items.size()));
+    return nullptr;
+  }
+  const bool is_index = !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+  if (node.is_null() && is_index) {
+    diagnostics_.Add(origin, {}, fmt::format("{} has no item {}", path, key),
+                     fmt::format("give the list as a whole: {}=[{{…}}, …]", path));
     return nullptr;
   }
   if (!node.is_map()) node = Node::Map(origin);
@@ -252,15 +270,8 @@ void Sources::ExpandPreset(Node& parent, const std::string& key, FileKind kind,
     *node = std::move(preset);
   }
   if (!node->is_map() || node->Find("extends") == nullptr) return;
-  const bool is_changed = node->entries.size() > 1 && node->Find("name") == nullptr;
   if (!Extend(*node, kind, is_name ? key_path : JoinPath(key_path, "extends"), {})) {
     *node = Node{};  // so that its keys are not missed as well
-    return;
-  }
-  Node* name = node->Find("name");
-  if (is_changed && name != nullptr && name->is_scalar()) {
-    name->text += " (changed)";
-    name->origin = {Origin::Kind::kDerived, {}, 0, 0};
   }
 }
 

@@ -86,6 +86,32 @@ class TopologyTest(isthmus_cli.CliTest):
         self.assert_user_error(run("topology", "h100-dgx", "--nodes", 1, "--from", 0, "--to", 8), "8")
         self.assert_user_error(run("topology", "h100-dgx", "--nodes", 0), "0")
 
+    def test_refuses_options_that_contradict(self):
+        self.assert_user_error(run("topology", "h100-dgx", "--dot", "--json"), "--dot", "--json", "hint")
+        self.assert_user_error(run("topology", "h100-dgx", "--dot", "--from", 0, "--to", 1), "--from", "hint")
+        self.assert_user_error(run("topology", "h100-dgx", "--picture", "x.png"), "x.png", ".svg")
+        self.assertFalse(os.path.exists("x.png"))
+
+    def test_json_has_what_the_text_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cluster.yaml")
+            with open(path, "w") as file:
+                file.write("extends: h100-dgx\nfabric: {nodes_per_leaf_group: 4, oversubscription: 100}\n"
+                           "link_faults:\n"
+                           "  - {part: nvlink, node: 1, index: 3, bandwidth_factor: 0}\n"
+                           "  - {part: pcie, node: 1, index: 3, bandwidth_factor: 0}\n")
+            answer = json.loads(run("topology", path, "--json").stdout)
+        self.assertEqual(answer["name"], "h100-dgx (changed)")
+        self.assertEqual(answer["node_groups"][0]["nic_bandwidth_Bps"], 50e9)
+        # 4 NICs of 50 GB/s over 100 take one port of 50 GB/s.
+        self.assertEqual(answer["fabric"]["leaf"][0],
+                         {"where": "", "down_Bps": 200e9, "up_Bps": 50e9,
+                          "oversubscription_asked": 100, "oversubscription": 4})
+        self.assertEqual(answer["link_faults"][0],
+                         {"part": "nvlink", "node": 1, "index": 3, "bandwidth_factor": 0})
+        self.assertEqual(answer["cut_off_gpus"], [11])
+        self.assertEqual(answer["num_links"] - answer["num_live_links"], 4)  # both ways of two cables
+
 
 class ScenarioTest(isthmus_cli.CliTest):
     def test_shows_values_with_their_origin(self):

@@ -165,8 +165,12 @@ ClusterSpec AsCustom(ClusterSpec spec) {
                                .latency = {link.latency, "test"}});
     }
   }
-  spec.fabric.custom = std::move(custom);
-  spec.fabric.core.reset();
+  topology::FabricSpec fabric;  // without layers
+  fabric.spine_port_bandwidth = spec.fabric.spine_port_bandwidth;
+  fabric.hop_latency = spec.fabric.hop_latency;
+  fabric.ecmp = spec.fabric.ecmp;
+  fabric.custom = std::move(custom);
+  spec.fabric = std::move(fabric);
   return spec;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "topology/describe.h"
 #include "topology/internal/description.h"
+#include "topology/oversubscription.h"
 
 namespace isthmus::topology::internal {
 namespace {
@@ -24,9 +25,9 @@ void DrawEntry(Svg& svg, double x, double y, std::string_view fill, std::string_
 
 std::string DescribeTiers(const Cluster& cluster) {
   const FabricSpec& fabric = cluster.spec().fabric;
-  std::string text = fmt::format("leaf to spine {:.4g} : 1", fabric.oversubscription.value);
+  std::string text = "leaf to spine " + DescribeOversubscription(LeafBandwidths(cluster));
   if (fabric.core) {
-    text += fmt::format(", spine to core {:.4g} : 1", fabric.core->oversubscription.value);
+    text += "; spine to core " + DescribeOversubscription(SpineBandwidths(cluster));
   }
   if (cluster.num_nodes() > 1) text += "; bisection " + base::FormatRate(Bisection(cluster));
   if (fabric.ecmp) text += fmt::format("; ECMP drawn with seed {}", fabric.ecmp->seed);
@@ -69,6 +70,7 @@ std::string RatesOf(const Cluster& cluster, DeviceKind kind, const std::vector<S
   }
   if (rates.empty()) return "none";
   const auto [least, most] = std::ranges::minmax(rates);
+  if (most.value() == 0) return "none";
   return least == most ? base::FormatRate(least)
                        : base::FormatRate(least) + " to " + base::FormatRate(most);
 }
@@ -84,6 +86,7 @@ double DrawLegend(Canvas& canvas, double y) {
                           base::Counted(group.num_nodes, "node", "nodes"), group.gpus_per_node,
                           group.gpu, base::Counted(group.nics_per_node, "NIC", "NICs")));
   }
+  if (cluster.spec().ranks_share == RanksShare::kCores) return DrawFaults(svg, cluster.spec(), y);
   double x = kLeft;
   for (const auto& [fill, name] :
        {std::pair(kNicFill, "NIC"), std::pair(std::string_view("#ffffff"), "GPU"),

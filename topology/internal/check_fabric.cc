@@ -15,6 +15,7 @@ constexpr int kMaxNodes = 1 << 20;
 
 void CheckCount(const std::string& path, const Sourced<int>& count, int max, const char* hint,
                 Mistakes& mistakes) {
+  if (mistakes.IsMissing(path, count)) return;
   if (count.value < 1 || count.value > max) {
     mistakes.Add(path, fmt::format("found {}", count.value), hint);
   }
@@ -23,6 +24,7 @@ void CheckCount(const std::string& path, const Sourced<int>& count, int max, con
 
 void CheckOversubscription(const std::string& path, const Sourced<double>& figure,
                            Mistakes& mistakes) {
+  if (mistakes.IsMissing(path, figure)) return;
   if (!(figure.value >= 1 && figure.value <= 1000)) {
     mistakes.Add(path, fmt::format("found {}", figure.value),
                  "use 1 for a non-blocking fabric, 2 for half the uplinks, …");

@@ -62,6 +62,9 @@ void CustomDrawing::Draw(const std::vector<Spot>& nics, double x, double end) {
   DeviceKind kind_below = DeviceKind::kNic;
   double y_below = bottom_ + 4;
   double y = bottom_;
+  std::size_t widest = 0;
+  for (const std::vector<int>& row : rows_) widest = std::max(widest, row.size());
+  end = std::max(end, x + static_cast<double>(std::min(widest, kMostInRow)) * kPitch);
   for (const std::vector<int>& row : rows_) {
     y -= tier_;
     const std::size_t drawn = row.size() > kMostInRow ? kMostInRow - 1 : row.size();

@@ -15,7 +15,8 @@ class CustomDrawing {
 
   int num_rows() const { return static_cast<int>(rows_.size()); }
 
-  /// Between two borders, joined to the NICs at the nodes' top.
+  /// Rows in the middle between two borders, or beyond the right one where that is too near; joined
+  /// to the NICs at the nodes' top.
   void Draw(const std::vector<Spot>& nics, double x, double end);
 
   /// How many rows there are to draw.

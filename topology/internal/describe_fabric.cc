@@ -1,23 +1,24 @@
 #include "base/text.h"
 #include "topology/describe.h"
 #include "topology/internal/description.h"
+#include "topology/oversubscription.h"
 
 namespace isthmus::topology::internal {
 namespace {
 
-std::string Oversubscription(std::string_view of_what, const Sourced<double>& figure,
-                             Sources& sources) {
-  return Row(of_what, fmt::format("{:.4g} : 1 {}", figure.value, sources.Mark(figure.source)));
+std::string Oversubscription(std::string_view of_what, const std::vector<SwitchBandwidth>& layer,
+                             const Sourced<double>& asked, Sources& sources) {
+  return Row(of_what, DescribeOversubscription(layer) + " " + sources.Mark(asked.source));
 }
 
-// All that a device has upwards.
-std::string Together(const Cluster& cluster, DeviceKind kind, LinkKind link_kind) {
-  base::BytesPerSecond sum{0};
-  for (const base::LinkId id : cluster.LinksFrom(cluster.DeviceNumbered(kind, 0))) {
-    const Link link = cluster.LinkAt(id);
-    if (link.kind == link_kind) sum += link.bandwidth;
+// What a switch has upwards, a row for each kind of switch.
+std::string Together(std::string_view of_what, const std::vector<SwitchBandwidth>& layer) {
+  std::string text;
+  for (const SwitchBandwidth& of_switch : layer) {
+    text += Row(of_what, fmt::format("{:>9} together{}{}", base::FormatRate(of_switch.up),
+                                     of_switch.where.empty() ? "" : " ", of_switch.where));
   }
-  return fmt::format("{:>9} together", base::FormatRate(sum));
+  return text;
 }
 
 std::string DescribeCore(const Cluster& cluster, Sources& sources) {
@@ -30,9 +31,10 @@ std::string DescribeCore(const Cluster& cluster, Sources& sources) {
   text += Row("core switches",
               fmt::format("{} {}", core.num_cores.value, sources.Mark(core.num_cores.source)));
   text += Row("pods here", fmt::format("{}", cluster.num_pods()));
-  text += Oversubscription("spine to core", core.oversubscription, sources);
+  const std::vector<SwitchBandwidth> spines = SpineBandwidths(cluster);
+  text += Oversubscription("spine to core", spines, core.oversubscription, sources);
   text += Row("port to the core", sources.Figures(core.port_bandwidth, core.hop_latency));
-  return text + Row("ports of a spine", Together(cluster, DeviceKind::kSpine, LinkKind::kCore));
+  return text + Together("ports of a spine", spines);
 }
 
 std::string DescribeCustom(const Cluster& cluster) {
@@ -72,10 +74,11 @@ std::string DescribeFabric(const Cluster& cluster, Sources& sources) {
       "in this cluster",
       fmt::format("{}, {}", base::Counted(cluster.num_leaf_groups(), "leaf group", "leaf groups"),
                   base::Counted(num_leaves, "leaf switch", "leaf switches")));
-  text += Oversubscription("oversubscription", fabric.oversubscription, sources);
+  const std::vector<SwitchBandwidth> leaves = LeafBandwidths(cluster);
+  text += Oversubscription("oversubscription", leaves, fabric.oversubscription, sources);
   text +=
       Row("port to the spine", sources.Figures(fabric.spine_port_bandwidth, fabric.hop_latency));
-  text += Row("ports of a leaf", Together(cluster, DeviceKind::kLeaf, LinkKind::kUplink));
+  text += Together("ports of a leaf", leaves);
   if (fabric.num_spines != FabricSpec{}.num_spines) {
     text +=
         Row(fabric.core ? "spines of a pod" : "spine switches",

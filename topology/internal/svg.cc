@@ -1,5 +1,7 @@
 #include "topology/internal/svg.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/xml.h"
@@ -25,26 +27,40 @@ std::string Rectangle(double x, double y, double width, double height, std::stri
       x, y, width, height, fill, StrokeOf(stroke), EndOf("rect", title));
 }
 
+// About; letters of a sans-serif are mostly narrower.
+double WidthOf(std::string_view text, double size) {
+  const auto characters = std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
+  return 0.56 * size * static_cast<double>(characters);
+}
+
 }  // namespace
+
+void Svg::Reach(double x) { right_ = std::max(right_, x); }
 
 void Svg::Line(double x1, double y1, double x2, double y2, const Stroke& stroke,
                std::string_view title) {
+  Reach(std::max(x1, x2));
   lines_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}{}", x1,
                         y1, x2, y2, StrokeOf(stroke), EndOf("line", title));
 }
 
 void Svg::Frame(double x, double y, double width, double height, std::string_view fill,
                 const Stroke& stroke) {
+  Reach(x + width);
   frames_ += Rectangle(x, y, width, height, fill, stroke, {});
 }
 
 void Svg::Box(double x, double y, double width, double height, std::string_view fill,
               const Stroke& stroke, std::string_view title) {
+  Reach(x + width);
   boxes_ += Rectangle(x, y, width, height, fill, stroke, title);
 }
 
 void Svg::Text(double x, double y, Anchor anchor, std::string_view text, double size,
                std::string_view colour) {
+  constexpr double kAfter[] = {1, 0.5, 0};  // which part of a text lies right of its anchor
+  Reach(x + kAfter[static_cast<int>(anchor)] * WidthOf(text, size));
   constexpr std::string_view kAnchors[] = {"start", "middle", "end"};
   texts_ += fmt::format(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{:g}\" "

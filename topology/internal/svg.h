@@ -27,9 +27,15 @@ class Svg {
   void Text(double x, double y, Anchor anchor, std::string_view text, double size = 11,
             std::string_view colour = "#202124");
 
+  /// Where what has been drawn so far ends on the right, texts by an estimate.
+  double right() const { return right_; }
+
   std::string Finish(double width, double height) const;
 
  private:
+  void Reach(double x);
+
+  double right_ = 0;
   std::string frames_;
   std::string lines_;
   std::string boxes_;

@@ -40,8 +40,8 @@ std::vector<std::string> Keys(const nlohmann::json& object) {
 TEST(JsonTest, HasLinksOnlyIfTheyWereAskedFor) {
   Figures figures = Example();
   EXPECT_FALSE(nlohmann::json::parse(RenderJson(figures)).contains("links"));
-  const FlowCause sync{"llm", "gradient_sync", "all_gather"};
-  const FlowCause pipeline{"llm", "pipeline", "exchange"};
+  const FlowCause sync{.module = "llm", .purpose = "gradient_sync", .action = "all_gather"};
+  const FlowCause pipeline{.module = "llm", .purpose = "pipeline", .action = "exchange"};
   figures.links = LinkFigures{.end_s = 2, .bin_s = 1, .num_slow_flows = 3, .lost_s = 0.5};
   figures.links->kinds = {{.kind = "nic", .num_links = 7, .over_time = {0.5, 0.25}}};
   figures.links->hottest = {{.kind = "nic",

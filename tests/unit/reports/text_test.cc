@@ -84,8 +84,8 @@ TEST(TextTest, ReportOfAnExampleIsAsApproved) {
 }
 
 LinkFigures Links() {
-  const FlowCause sync{"llm", "gradient_sync", "reduce_scatter"};
-  const FlowCause boundary{"vision", "boundary", "exchange"};
+  const FlowCause sync{.module = "llm", .purpose = "gradient_sync", .action = "reduce_scatter"};
+  const FlowCause boundary{.module = "vision", .purpose = "boundary", .action = "exchange"};
   LinkFigures links{.end_s = 20, .bin_s = 5, .num_slow_flows = 1200, .lost_s = 3.5};
   links.kinds = {{.kind = "nvlink",
                   .num_links = 8192,
@@ -110,6 +110,11 @@ LinkFigures Links() {
                     .utilisation = 0.5,
                     .busy_s = 12,
                     .over_time = {0.25, 1, 0.5, 0.25}}};
+  links.hottest.push_back(links.hottest.front());  // two alike are one row, another one its own
+  links.hottest.back().from = "leaf 0.4";
+  links.hottest.push_back(links.hottest.front());
+  links.hottest.back().from = "leaf 0.5";
+  links.hottest.back().over_time = {0.25, 1, 0.25, 0.5};
   links.losses = {{.victim = boundary,
                    .culprit = sync,
                    .kind = "uplink",

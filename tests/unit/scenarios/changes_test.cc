@@ -42,6 +42,8 @@ TEST(ChangesTest, DefaultsDerivedValuesAndUnitsCount) {
               ElementsAre("workload.microbatch_size=4"));
   EXPECT_THAT(Overrides({"workload.num_microbatches=2x"}),
               ElementsAre("workload.num_microbatches=64"));
+  EXPECT_THAT(Overrides({"cluster.node_groups.dgx.nic_latency=100x"}),
+              ElementsAre("cluster.node_groups.dgx.nic_latency=80 us"));  // of 800 ns
   // 50 GB/s · 1.1 is 55.00000000000001 in binary.
   EXPECT_THAT(Overrides({"cluster.node_groups.dgx.nic_bandwidth=+10%"}),
               ElementsAre("cluster.node_groups.dgx.nic_bandwidth=55 GB/s"));
@@ -80,6 +82,25 @@ TEST(ChangesTest, WhatIsNoNumberStaysForTheReaderToRefuse) {
   EXPECT_THAT(ErrorOf({"workload.global_batch=x"}), HasSubstr("\"x\" is not a whole number"));
   EXPECT_THROW(ChangesOf(LoadScenario(kGpt), {"nodes"}), base::ScenarioError);
   EXPECT_THROW(ChangesOf(LoadScenario(kGpt), {"nodes=2", "nodes=3"}), base::ScenarioError);
+}
+
+TEST(ChangesTest, ShortKeysAreNamedAsTheyWereWritten) {
+  const std::string empty = ErrorOf({"cluster.nic.bandwidth="});
+  EXPECT_THAT(empty, HasSubstr("--set cluster.nic.bandwidth: error: no value is given"));
+  EXPECT_EQ(empty.find("error:"), empty.rfind("error:"));
+  EXPECT_THAT(ErrorOf({"cluster.nic.bandwith=2x"}), HasSubstr("cluster.nic.bandwidth?"));
+  EXPECT_THAT(ErrorOf({"cluster.nic.bandwith=1 GB/s"}), HasSubstr("cluster.nic.bandwidth?"));
+  // Nothing that a step of years could come from.
+  EXPECT_THAT(
+      ErrorOf({"cluster.nic.bandwidth=1e-300 B/s"}),
+      HasSubstr("cluster.node_groups.dgx.nic_bandwidth: error: 1e-300 B/s is not a bandwidth"));
+}
+
+TEST(ChangesTest, ItemsAreThoseOfAListThatIsThere) {
+  EXPECT_THAT(
+      ErrorOf({"cluster.link_faults.0.bandwidth_factor=0.5"}),
+      HasSubstr("error: cluster.link_faults has no item 0\n  hint: give the list as a whole: "
+                "cluster.link_faults=[{…}, …]"));
 }
 
 TEST(ChangesTest, PlainAssignmentsNeedNoBase) {

@@ -1,5 +1,6 @@
 #include "topology/describe.h"
 
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -7,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/unit_literals.h"
+#include "topology/internal/description.h"
+#include "topology/picture.h"
 #include "topology/presets.h"
 
 namespace isthmus::topology {
@@ -16,6 +19,7 @@ using base::DeviceId;
 using base::NodeId;
 using base::Rank;
 using namespace base::literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -178,6 +182,88 @@ TEST(Bisection, IsWhatTheNarrowerOfNicsAndUplinksCarries) {
   EXPECT_EQ(Bisection(Cluster(spec)), 12800_GBps);  // half of 512 × 50 GB/s
   spec.fabric.oversubscription.value = 2;
   EXPECT_EQ(Bisection(Cluster(spec)), 6400_GBps);  // half of 16 leaves × 16 ports × 50 GB/s
+}
+
+TEST(DescribeCluster, SaysWhatWholePortsMakeOfTheOversubscription) {
+  ClusterSpec spec = H100Dgx(4);
+  spec.fabric.nodes_per_leaf_group = {4, "test"};
+  spec.fabric.oversubscription = {100, "test"};
+  // 200 GB/s over 100 is 2 GB/s: one port of 50 GB/s.
+  EXPECT_THAT(DescribeCluster(Cluster(spec)),
+              AllOf(HasSubstr("oversubscription   100 : 1 asked, 4 : 1 with whole ports ["),
+                    HasSubstr("ports of a leaf    50.0 GB/s together\n")));
+  EXPECT_THAT(DrawCluster(Cluster(spec)),
+              HasSubstr("leaf to spine 100 : 1 asked, 4 : 1 with whole ports"));
+  spec.fabric.oversubscription = {4, "test"};
+  EXPECT_THAT(DescribeCluster(Cluster(spec)), HasSubstr("oversubscription   4 : 1 ["));
+  // What faults leave is no matter of ports.
+  spec.link_faults = {{FaultyPart::kUplink, NodeId{0}, 0, 0.5}};
+  EXPECT_THAT(DescribeCluster(Cluster(spec)), HasSubstr("oversubscription   4 : 1 ["));
+}
+
+TEST(DescribeCluster, TellsThePortsOfEachKindOfLeaf) {
+  ClusterSpec spec = H100Dgx(4);
+  spec.fabric.nodes_per_leaf_group = {4, "test"};
+  spec.fabric.oversubscription = {4, "test"};
+  NodeGroup slow = spec.node_groups.front();
+  slow.name = "slow";
+  slow.nic_bandwidth.value = 100_GBps;
+  spec.node_groups.push_back(slow);
+  // 4 NICs of 50 and of 100 GB/s over 4: one and two ports.
+  EXPECT_THAT(DescribeCluster(Cluster(spec)),
+              AllOf(HasSubstr("oversubscription   4 : 1 ["),
+                    HasSubstr("  ports of a leaf    50.0 GB/s together in dgx\n"
+                              "  ports of a leaf     100 GB/s together in slow\n")));
+  spec.fabric.oversubscription = {3, "test"};  // 66.7 and 133 GB/s: two and three ports
+  EXPECT_THAT(DescribeCluster(Cluster(spec)),
+              HasSubstr("3 : 1 asked, 2 : 1 in dgx, 2.667 : 1 in slow with whole ports"));
+}
+
+TEST(DescribeCluster, TellsThePortsOfOneSpineSwitch) {
+  ClusterSpec spec = H100Dgx(4);
+  spec.fabric.nodes_per_leaf_group = {2, "test"};
+  spec.fabric.num_spines = {2, "test"};
+  spec.fabric.core = CoreTier{.leaf_groups_per_pod = {1, "test"},
+                              .num_cores = {2, "test"},
+                              .oversubscription = {3, "test"},
+                              .port_bandwidth = {50_GBps, "test"},
+                              .hop_latency = {base::Seconds(1e-6), "test"}};
+  // A pod's 8 leaves have a port of 50 GB/s to each of 2 spines: 400 GB/s into one, 133 GB/s
+  // upwards are 3 ports, as one device or with switches of their own.
+  for (const std::optional<Ecmp> ecmp : {std::optional<Ecmp>(), std::optional(Ecmp{})}) {
+    spec.fabric.ecmp = ecmp;
+    EXPECT_THAT(DescribeCluster(Cluster(spec)),
+                AllOf(HasSubstr("spine to core      3 : 1 asked, 2.667 : 1 with whole ports ["),
+                      HasSubstr("ports of a spine    150 GB/s together\n")));
+  }
+}
+
+TEST(DescribeCluster, TellsGpusInARowAsARange) {
+  ClusterSpec spec = H100Dgx(3);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    spec.link_faults.push_back({FaultyPart::kNic, NodeId{1}, gpu, 0});
+  }
+  EXPECT_THAT(DescribeCluster(Cluster(spec)), HasSubstr("cut off are GPUs 8-15\n"));
+  EXPECT_EQ(internal::Ranges({0, 4, 5, 6, 9, 10}), "0, 4-6, 9-10");
+}
+
+TEST(DescribeCluster, TellsAHostsCores) {
+  ClusterSpec spec = H100Dgx(1);
+  spec.node_groups.front().gpus_per_node = 1;
+  spec.node_groups.front().nics_per_node = 0;
+  spec.ranks_share = RanksShare::kCores;
+  EXPECT_THAT(DescribeCluster(Cluster(spec)),
+              HasSubstr("one machine with as many cores as its profile was measured on, shared by "
+                        "up to 256 ranks\n"));
+  spec.cores = 1;
+  EXPECT_THAT(DescribeCluster(Cluster(spec)), HasSubstr("one machine with 1 core, shared"));
+}
+
+TEST(DescribeRoute, KeepsLongNamesApart) {
+  // "pcie-switch 131071.7" is longer than the columns are wide.
+  const std::string text = DescribeRoute(Cluster(H100Dgx(1 << 17)), Rank{0}, Rank{(1 << 20) - 1});
+  EXPECT_THAT(text, HasSubstr("pcie-switch 131071.7  64.0 GB/s"));
+  EXPECT_THAT(text, HasSubstr("pcie-switch 131071.7 -> gpu 131071.7"));
 }
 
 TEST(DescribeRoute, NamesEveryLink) {

@@ -196,8 +196,12 @@ TEST(Ibnetdiscover, RefusesWhatIsNoText) {
   EXPECT_THAT(escaping, HasSubstr("f.txt:2:5: error: this is no text file: byte 0x1B"));
   EXPECT_EQ(escaping.find('\x1b'), std::string::npos);
   EXPECT_THAT(MistakeOf(sound + std::string(3, '\0')), HasSubstr("byte 0x00"));
-  EXPECT_THAT(MistakeOf("\x7f" "ELF\x02"), HasSubstr("f.txt:1:1: error: this is no text file"));
-  EXPECT_THAT(MistakeOf(sound + "# \xC2\x9B" "31m"), HasSubstr("byte 0xC2"));
+  EXPECT_THAT(MistakeOf("\x7f"
+                        "ELF\x02"),
+              HasSubstr("f.txt:1:1: error: this is no text file"));
+  EXPECT_THAT(MistakeOf(sound + "# \xC2\x9B"
+                                "31m"),
+              HasSubstr("byte 0xC2"));
   EXPECT_EQ(ReadIbnetdiscover("\xEF\xBB\xBF" + std::string(kTwoLeaves), "f.txt").fabric,
             ReadIbnetdiscover(kTwoLeaves, "f.txt").fabric);
 }

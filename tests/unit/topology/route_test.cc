@@ -198,5 +198,15 @@ TEST(ClusterGraph, DrawsEveryCableOnce) {
             "}\n");
 }
 
+TEST(ClusterGraph, QuotesWhatNamesHold) {
+  ClusterSpec spec = H100Dgx(1);
+  const std::string name = R"(the "big" one\two)";
+  CustomFabric custom;
+  custom.switches = {name};
+  custom.cables.push_back({.from = "nic *.*", .to = name});
+  spec.fabric.custom = custom;
+  EXPECT_THAT(ClusterGraph(Cluster(spec)).Dot(), HasSubstr(R"([label="the \"big\" one\\two"];)"));
+}
+
 }  // namespace
 }  // namespace isthmus::topology

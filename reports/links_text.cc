@@ -135,7 +135,7 @@ class LinksPage : private Page {
                                         Mostly(use), OverTime(use.over_time)};
       const auto same = std::ranges::find(rows, cells, [](const auto& row) { return row.first; });
       if (same == rows.end()) {
-        rows.push_back({std::move(cells), {&use}});
+        rows.emplace_back(std::move(cells), std::vector<const LinkUse*>{&use});
       } else {
         same->second.push_back(&use);
       }
@@ -152,13 +152,12 @@ class LinksPage : private Page {
                 {"peak", Align::kRight},
                 {"mostly"},
                 {"over time"}});
-    for (const auto& [cells, alike] : RowsOfHottest()) {
-      std::vector<std::string> row = cells;
+    for (auto& [cells, alike] : RowsOfHottest()) {
       const LinkUse& use = *alike.front();
       std::string link = use.from + " → " + use.to;
       if (alike.size() > 1) link += fmt::format(" and {} alike", alike.size() - 1);
-      row.insert(row.begin(), std::move(link));
-      rows.AddRow(std::move(row));
+      cells.insert(cells.begin(), std::move(link));
+      rows.AddRow(std::move(cells));
     }
     text_ += rows.RenderText();
   }

@@ -64,6 +64,18 @@ std::string HintOfEveryGroup(const std::string& key) {
   return internal::NamesHint(key, names);
 }
 
+// Complains about a key of that kind that is misspelt, or has no value.
+bool IsNoShortKey(const std::string& key, const std::string& value,
+                  internal::Diagnostics& diagnostics) {
+  const bool is_unknown = GroupKey(key).empty();
+  if (!MeansEveryGroup(key) || (!is_unknown && !value.empty())) return false;
+  diagnostics.Add(
+      {internal::Origin::Kind::kSet, key, 0, 0}, {},
+      is_unknown ? "unknown key" : "no value is given",
+      is_unknown ? HintOfEveryGroup(key) : "write key.path=value, as in cluster.nic.bandwidth=2x");
+  return true;
+}
+
 // The number a text is, all of it; numbers with a sign are none.
 std::optional<double> UnsignedNumber(std::string_view text) {
   double number = 0;
@@ -142,12 +154,7 @@ std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::strin
     }
     const std::string value(ValueOf(assignment));
     std::vector<std::string> keys = {std::string(KeyOf(assignment))};
-    if (MeansEveryGroup(keys.front()) && (value.empty() || GroupKey(keys.front()).empty())) {
-      const bool is_unknown = GroupKey(keys.front()).empty();
-      diagnostics.Add({internal::Origin::Kind::kSet, keys.front(), 0, 0}, {},
-                      is_unknown ? "unknown key" : "no value is given",
-                      is_unknown ? HintOfEveryGroup(keys.front())
-                                 : "write key.path=value, as in cluster.nic.bandwidth=2x");
+    if (IsNoShortKey(keys.front(), value, diagnostics)) {
       continue;
     }
     if (const std::string_view group_key = GroupKey(keys.front()); !group_key.empty()) {

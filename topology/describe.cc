@@ -191,12 +191,6 @@ std::string DescribeConnectivity(const Cluster& cluster) {
   return text + "cut off are GPUs " + internal::Ranges(CutOff(islands)) + "\n";
 }
 
-// Characters of UTF-8, as fmt pads them.
-std::size_t Width(const std::string& label) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      label, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
-}
-
 }  // namespace
 
 std::string LabelOf(const Cluster& cluster, base::DeviceId device) {
@@ -266,32 +260,6 @@ std::string DescribeCluster(const Cluster& cluster) {
   text += DescribePaths(cluster);
   text += DescribeFaults(cluster) + DescribeConnectivity(cluster);
   return text + sources.List();
-}
-
-std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to) {
-  const base::DeviceId source = cluster.DeviceOf(from);
-  const base::DeviceId target = cluster.DeviceOf(to);
-  const Route route = cluster.RouteBetween(source, target);
-  std::string text =
-      fmt::format("rank {} on {} to rank {} on {}: {}", from.value(), LabelOf(cluster, source),
-                  to.value(), LabelOf(cluster, target), NameOf(route.Kind()));
-  if (route.links.empty()) return text + ", no link is crossed\n";
-  text += fmt::format(", {} links\n", route.links.size());
-  std::size_t from_width = 18;
-  std::size_t to_width = 17;
-  for (const Link& link : route.links) {
-    from_width = std::max(from_width, Width(LabelOf(cluster, link.from)));
-    to_width = std::max(to_width, Width(LabelOf(cluster, link.to)));
-  }
-  for (const Link& link : route.links) {
-    text +=
-        fmt::format("  {:<8}{:<{}} -> {:<{}}  {:>9}  {:>8}\n", NameOf(link.kind),
-                    LabelOf(cluster, link.from), from_width, LabelOf(cluster, link.to), to_width,
-                    base::FormatRate(link.bandwidth), base::FormatSeconds(link.latency));
-  }
-  return text + fmt::format("bottleneck {}, latency {}\n",
-                            base::FormatRate(route.Bandwidth().value()),
-                            base::FormatSeconds(route.Latency()));
 }
 
 }  // namespace isthmus::topology

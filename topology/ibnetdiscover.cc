@@ -1,10 +1,6 @@
 #include "topology/ibnetdiscover.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <regex>
@@ -13,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "topology/internal/discovered_hosts.h"
 #include "topology/internal/ibnetdiscover_text.h"
 #include "topology/internal/natural_order.h"
 
@@ -21,106 +17,9 @@ namespace isthmus::topology {
 namespace {
 
 using internal::DiscoveredCable;
-using internal::DiscoveredNode;
+using internal::DiscoveredHosts;
 using internal::DiscoveredText;
 using internal::NaturalOrder;
-
-constexpr const char* kPatternHint = "say which adapters count, as in --nics 'gpu-* mlx5_*'";
-
-// A NIC's cable: the switch on its other side by key, and how fast it is.
-struct NicCable {
-  std::string to;
-  DiscoveredCable cable;
-};
-
-// The NICs of all hosts, by name of host and device.
-class Hosts {
- public:
-  using Nics = std::map<std::string, NicCable, NaturalOrder>;
-
-  Hosts(const DiscoveredText& read, const std::string& file, const std::string& pattern)
-      : read_(read), file_(file), pattern_(pattern) {
-    for (const auto& [key, node] : read.nodes) {
-      if (node.is_switch || IsNic(node)) continue;
-      left_out_.push_back(node.description.empty() ? key : node.description);
-    }
-    std::ranges::sort(left_out_, NaturalOrder());
-    for (const auto& [ends, cable] : read.cables) {
-      ++num_cables_[ends.first.first];
-      ++num_cables_[ends.second.first];
-    }
-    for (const auto& [ends, cable] : read.cables) {
-      // Keys of adapters, "H-…", come before those of switches, "S-…".
-      const auto& [adapter, other] = ends;
-      const auto node = read.nodes.find(adapter.first);
-      if (node != read.nodes.end() && IsNic(node->second)) {
-        Add(adapter, node->second, NicCable{other.first, cable});
-      }
-    }
-    Check();
-    if (!mistakes_.empty()) throw base::ScenarioError(mistakes_);
-  }
-
-  const std::map<std::string, Nics, NaturalOrder>& nics() const { return nics_; }
-  /// Of all hosts: index i of a node is the i-th.
-  const std::set<std::string, NaturalOrder>& devices() const { return devices_; }
-  const std::vector<std::string>& left_out() const { return left_out_; }
-
- private:
-  bool IsNic(const DiscoveredNode& node) const {
-    if (node.is_switch || node.description.empty()) return false;
-    if (!pattern_.empty()) return fnmatch(pattern_.c_str(), node.description.c_str(), 0) == 0;
-    return node.description.find("Aggregation Node") == std::string::npos;
-  }
-
-  void Add(const internal::DiscoveredPort& port, const DiscoveredNode& node,
-           const NicCable& cable) {
-    const auto peer = read_.nodes.find(cable.to);
-    if (peer == read_.nodes.end() || !peer->second.is_switch) {
-      Mistake(cable.cable.line,
-              fmt::format("\"{}\" is joined to no switch of this print", node.description),
-              kPatternHint);
-      return;
-    }
-    const std::size_t blank = std::min(node.description.find(' '), node.description.size());
-    const std::string host = node.description.substr(0, blank);
-    std::string device = node.description.substr(std::min(blank + 1, node.description.size()));
-    if (num_cables_[port.first] > 1) device += fmt::format(" port {}", port.second);
-    devices_.insert(device);
-    if (nics_[host].try_emplace(device, cable).second) return;
-    Mistake(node.line, fmt::format("host {} has \"{}\" twice", host, device),
-            "give hosts names of their own (--node-name-map of ibnetdiscover)");
-  }
-
-  void Check() {
-    if (nics_.empty() && mistakes_.empty()) {
-      Mistake(0,
-              fmt::format("none of its {} is a NIC of a node",
-                          base::Counted(static_cast<std::int64_t>(left_out_.size()),
-                                        "channel adapter", "channel adapters")),
-              kPatternHint);
-    }
-    for (const auto& [host, nics] : nics_) {
-      if (nics.size() * 2 >= devices_.size()) continue;
-      Mistake(nics.begin()->second.cable.line,
-              fmt::format("host {} has {} of {} NICs", host, nics.size(), devices_.size()),
-              fmt::format("if it is no node with GPUs, {}", kPatternHint));
-    }
-  }
-
-  void Mistake(int line, std::string what, std::string hint) {
-    mistakes_.push_back({file_, line, line > 0 ? 1 : 0, std::move(what), std::move(hint)});
-  }
-
-  const DiscoveredText& read_;
-  std::string file_;
-  std::string pattern_;
-  std::map<std::string, int> num_cables_;  // by key
-  std::map<std::string, Nics, NaturalOrder> nics_;
-  std::set<std::string, NaturalOrder> devices_;
-  std::vector<std::string> left_out_;
-  std::vector<base::Diagnostic> mistakes_;
-};
 
 // "MF0;leaf-1:MQM9700/U1" is "leaf-1".
 std::string WithoutMarks(const std::string& description) {
@@ -156,7 +55,7 @@ std::map<std::string, std::string, NaturalOrder> NameSwitches(const DiscoveredTe
 
 class Wiring {
  public:
-  Wiring(const DiscoveredText& read, const Hosts& hosts, const std::string& file)
+  Wiring(const DiscoveredText& read, const DiscoveredHosts& hosts, const std::string& file)
       : read_(read), file_(file) {
     for (const auto& [name, key] : NameSwitches(read)) {
       names_.emplace(key, name);
@@ -179,8 +78,8 @@ class Wiring {
   }
 
   // The NICs of one index: nodes in a row on one switch at one speed are one entry.
-  void JoinNics(const Hosts& hosts, const std::string& device, int index) {
-    const NicCable* last = nullptr;
+  void JoinNics(const DiscoveredHosts& hosts, const std::string& device, int index) {
+    const internal::NicCable* last = nullptr;
     for (const auto& [host, nics] : hosts.nics()) {
       const auto own = nics.find(device);
       if (own != nics.end() && last == nullptr) last = &own->second;
@@ -262,7 +161,7 @@ class Wiring {
 DiscoveredFabric ReadIbnetdiscover(std::string_view text, const std::string& file,
                                    const std::string& nics) {
   const DiscoveredText read = internal::ParseIbnetdiscover(text, file);
-  const Hosts hosts(read, file, nics);
+  const DiscoveredHosts hosts(read, file, nics);
   return Wiring(read, hosts, file).Take();
 }
 
@@ -280,7 +179,7 @@ ClusterSpec WithFabric(ClusterSpec cluster, const DiscoveredFabric& found,
         "{}: hosts have {} NICs ({} … {}), which the {} GPUs of a node of {} can't share equally\n"
         "  hint: {}",
         file, num_nics, found.nics.front(), found.nics.back(), nodes.gpus_per_node, cluster.name,
-        kPatternHint));
+        internal::kPatternHint));
   }
   nodes.num_nodes = static_cast<int>(found.hosts.size());
   nodes.nics_per_node = num_nics;

@@ -130,7 +130,7 @@ std::vector<SwitchBandwidth> SpineBandwidths(const Cluster& cluster) {
 }
 
 std::string DescribeOversubscription(const std::vector<SwitchBandwidth>& layer) {
-  const std::string asked = fmt::format("{:.4g} : 1", layer.front().asked);
+  std::string asked = fmt::format("{:.4g} : 1", layer.front().asked);
   constexpr double kPrinted = 1e-4;
   if (std::ranges::all_of(layer, [](const auto& of) { return of.IsAsAsked(kPrinted); })) {
     return asked;

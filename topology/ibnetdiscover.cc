@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "topology/internal/discovered_hosts.h"
 #include "topology/internal/ibnetdiscover_text.h"
 #include "topology/internal/natural_order.h"
@@ -176,10 +177,10 @@ ClusterSpec WithFabric(ClusterSpec cluster, const DiscoveredFabric& found,
   const int num_nics = static_cast<int>(found.nics.size());
   if (num_nics > nodes.gpus_per_node || nodes.gpus_per_node % num_nics != 0) {
     throw base::Error(fmt::format(
-        "{}: hosts have {} NICs ({} … {}), which the {} GPUs of a node of {} can't share equally\n"
+        "{}: hosts have {} ({} … {}), which the {} of a node of {} can't share equally\n"
         "  hint: {}",
-        file, num_nics, found.nics.front(), found.nics.back(), nodes.gpus_per_node, cluster.name,
-        internal::kPatternHint));
+        file, base::Counted(num_nics, "NIC", "NICs"), found.nics.front(), found.nics.back(),
+        base::Counted(nodes.gpus_per_node, "GPU", "GPUs"), cluster.name, internal::kPatternHint));
   }
   nodes.num_nodes = static_cast<int>(found.hosts.size());
   nodes.nics_per_node = num_nics;

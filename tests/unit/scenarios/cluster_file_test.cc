@@ -17,6 +17,7 @@ namespace isthmus::scenarios {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -71,6 +72,17 @@ TEST_F(ClusterFile, HasLayersOrCablesButNotBoth) {
   const topology::ClusterSpec cluster = LoadCluster(Write("custom.yaml", kCustom));
   EXPECT_EQ(cluster.fabric.oversubscription, topology::Sourced<double>{});
   EXPECT_EQ(LoadCluster(Write("copy.yaml", WriteCluster(cluster))), cluster);
+}
+
+// A leaf of 32 NICs of 50 GB/s at 100 : 1 wants 16 GB/s, and gets a port of 50.
+TEST_F(ClusterFile, OfWholePortsIsAnAssumptionOfRuns) {
+  const std::string gpt = "scenarios/examples/gpt-8gpu.yaml";
+  EXPECT_THAT(LoadScenario(gpt, {"cluster.fabric.oversubscription=100"}).assumptions,
+              Contains(HasSubstr("oversubscription from leaf to spine 100 : 1 asked, 32 : 1 with "
+                                 "whole ports")));
+  // 1600 / 3.05 GB/s are 10.5 ports, so 11, which makes 2.909 : 1: 4.6 % less.
+  EXPECT_THAT(LoadScenario(gpt, {"cluster.fabric.oversubscription=3.05"}).assumptions,
+              Not(Contains(HasSubstr("with whole ports"))));
 }
 
 TEST_F(ClusterFile, IsToldWhatItLacks) {

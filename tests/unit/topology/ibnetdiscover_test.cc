@@ -238,6 +238,15 @@ Ca 1 "H-13" # "n2 b"
   EXPECT_THAT(MistakeOf(std::string(kTwoLeaves) + kTwoLeaves), HasSubstr("comes again"));
   EXPECT_THROW(WithFabric(H100Dgx(1), ReadIbnetdiscover(wide, "f", "gpu-*"), "f"), base::Error)
       << "8 GPUs can't share 3 NICs";
+  ClusterSpec one = H100Dgx(1);
+  one.node_groups.front().gpus_per_node = 1;
+  try {
+    WithFabric(one, TwoLeaves(), "f");
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("hosts have 2 NICs (mlx5_0 … mlx5_1), which the 1 GPU of a"));
+  }
 }
 
 TEST(NaturalOrder, GoesByNumbers) {

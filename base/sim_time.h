@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 #include "base/units.h"
 
@@ -15,6 +16,30 @@ using Picoseconds = Quantity<struct PicosecondsTag, std::int64_t>;
 /// Throws Error when `time` is not a number or lies outside ±9.2e6 s (106 days), the range of the
 /// simulated clock: absurd inputs reach it, not only our mistakes.
 Picoseconds ToPicoseconds(Seconds time);
+
+/// What ends it, for errors, and what to do about it.
+inline constexpr const char* kClockRange =
+    "the simulated clock's range of 106 days\n  hint: look for a rate or a time that no machine "
+    "has, or simulate fewer steps (step.num_steps)";
+
+/// A computed number of picoseconds to the nearest whole one. Throws as ToPicoseconds.
+std::int64_t RoundPicoseconds(double exact_ps);
+
+namespace internal {
+[[noreturn]] void ThrowPastClock(const std::string& what, std::int64_t start_ps,
+                                 std::int64_t duration_ps);
+}  // namespace internal
+
+/// `duration_ps` after `start_ps`. Throws Error where that lies past the simulated clock's range:
+/// sums of durations that are each within it reach that. `name` returns what takes that long, as in
+/// "op 3 of rank 7"; it is called only then.
+template <typename Name>
+std::int64_t Later(std::int64_t start_ps, std::int64_t duration_ps, Name name) {
+  std::int64_t later_ps = 0;
+  if (__builtin_add_overflow(start_ps, duration_ps, &later_ps)) [[unlikely]]
+    internal::ThrowPastClock(name(), start_ps, duration_ps);
+  return later_ps;
+}
 
 constexpr Seconds ToSeconds(Picoseconds time) {
   return Seconds(static_cast<double>(time.value()) * 1e-12);

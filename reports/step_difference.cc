@@ -58,12 +58,10 @@ using TermKey = std::tuple<std::string, std::string, std::string, std::string, s
 
 class Ledger {
  public:
-  explicit Ledger(bool by_op) : by_op_(by_op) {}
-
   void Add(const std::vector<PathSegment>& path, std::size_t side) {
     for (const PathSegment& piece : path) {
-      const TermKey key(piece.category, piece.kind, piece.module,
-                        by_op_ ? FamilyOf(piece.op) : std::string(), piece.link_kind);
+      const TermKey key(piece.category, piece.kind, piece.module, FamilyOf(piece.op),
+                        piece.link_kind);
       Spent& spent = sums_[key][side];
       const std::int64_t time_ps = piece.end_ps - piece.start_ps;
       spent.time_ps += time_ps;
@@ -126,7 +124,6 @@ class Ledger {
     into = std::move(after);
   }
 
-  bool by_op_;
   std::map<TermKey, std::array<Spent, 2>> sums_;
 };
 
@@ -166,7 +163,7 @@ StepDifference TakeApart(Figures base, Figures changed, double max_other) {
   ISTHMUS_CHECK(LengthOf(changed.path) == changed.window_ps, "the changed path is not its step");
   StepDifference difference;
   difference.same_program = base.program_hash == changed.program_hash;
-  Ledger ledger(difference.same_program);
+  Ledger ledger;
   ledger.Add(base.path, 0);
   ledger.Add(changed.path, 1);
   difference.terms = ledger.Terms();
@@ -176,7 +173,7 @@ StepDifference TakeApart(Figures base, Figures changed, double max_other) {
       difference.terms, max_other * std::abs(static_cast<double>(difference.difference_ps())));
   if (!difference.same_program) {
     difference.notes.emplace_back(
-        "another program: ops have no counterparts; compared by category, module and kind");
+        "another program: ops of one name, without microbatch, block and sizes, are compared");
   }
   return difference;
 }

@@ -18,8 +18,9 @@ struct ChangedValue {
 
 /// One thing that critical paths spend time on.
 ///
-/// Its key is category, kind, module, op and link kind; rows of different programs have no op. The
-/// times are sums over the pieces of each path with that key.
+/// Its key is category, kind, module, op and link kind. The times are sums over the pieces of each
+/// path with that key; of different programs, ops whose names are equal but for microbatch, block
+/// and sizes are compared.
 struct DifferenceTerm {
   std::string category;  // a traces::Category's text, or "straggler"
   std::string kind;      // as PathSegment's
@@ -51,7 +52,7 @@ struct StepDifference {
   std::vector<ChangedValue> changes;
   Figures base;  // with their paths
   Figures changed;
-  bool same_program = true;  // by hash; false: terms have no op
+  bool same_program = true;  // by hash
   std::vector<DifferenceTerm> terms;
   std::size_t num_named = 0;  // of the terms; those behind it are "other"
   std::vector<std::string> notes;

@@ -105,7 +105,7 @@ class DifferenceReport : private Page {
       return;
     }
     Title("Where the difference comes from", "along the critical paths of both steps");
-    Table rows({{difference_.same_program ? "op" : "module"},
+    Table rows({{"op"},
                 {"spent on"},
                 {"link"},
                 {"rank", Align::kRight},
@@ -116,8 +116,8 @@ class DifferenceReport : private Page {
                 {"of all", Align::kRight}});
     for (std::size_t index = 0; index < difference_.num_named; ++index) {
       const DifferenceTerm& term = difference_.terms[index];
-      AddTerm(rows, difference_.same_program ? term.op : term.module, SpentOn(term),
-              term.link.empty() ? term.link_kind : term.link, fmt::format("{}", term.rank), term);
+      AddTerm(rows, term.op, SpentOn(term), term.link.empty() ? term.link_kind : term.link,
+              fmt::format("{}", term.rank), term);
     }
     rows.AddRule();
     const std::size_t others = difference_.terms.size() - difference_.num_named;

@@ -12,8 +12,10 @@
 
 #include "base/check.h"
 #include "scenarios/internal/diagnostics.h"
+#include "scenarios/internal/fields.h"
 #include "scenarios/internal/node.h"
 #include "scenarios/internal/parse.h"
+#include "scenarios/internal/recorder.h"
 
 namespace isthmus::scenarios {
 namespace {
@@ -123,17 +125,46 @@ std::optional<std::string> Scaled(const std::string& text, double factor) {
   return fmt::format("{:.15g}{}", number, unit);
 }
 
-// The single value at a key: a figure's is beside its source.
-std::string BeforeOf(const Scenario& base, const Node& effective, const std::string& key) {
-  if (key.starts_with(kParameterPrefix)) {
-    const std::string name = key.substr(kParameterPrefix.size());
-    return base.profile.has(name) ? fmt::format("{}", base.profile.Get(name).value) : "";
+// What a scenario says, and what counts where it says nothing.
+class Values {
+ public:
+  explicit Values(const Scenario& base) : base_(base) {
+    internal::Diagnostics diagnostics;
+    effective_ = internal::ParseYaml(base.effective_yaml, base.name, diagnostics);
+    ISTHMUS_CHECK(diagnostics.empty(), "an effective scenario that is no YAML");
+    topology::ClusterSpec cluster = base.cluster;  // archives take what they visit by reference
+    internal::Recorder recorder(defaults_.At("cluster", {}),
+                                internal::Recorder::Keys::kAllAndDefaults);
+    internal::Fields(recorder, cluster);
   }
-  const internal::Place place = internal::Locate(effective, key);
-  if (!place.is_exact) return {};
-  const Node* value = place.node->is_map() ? place.node->Find("value") : place.node;
-  return value != nullptr && value->is_scalar() ? value->text : "";
-}
+
+  // The single value at a key: a figure's is beside its source.
+  std::string At(const std::string& key) const {
+    if (key.starts_with(kParameterPrefix)) {
+      const std::string name = key.substr(kParameterPrefix.size());
+      return base_.profile.has(name) ? fmt::format("{}", base_.profile.Get(name).value) : "";
+    }
+    return internal::Locate(effective_, key).is_exact ? In(effective_, key) : In(defaults_, key);
+  }
+
+  // Whether a key is known to be one; a parameter is one by its form.
+  bool Has(const std::string& key) const {
+    return key.starts_with(kParameterPrefix) || internal::Locate(effective_, key).is_exact ||
+           internal::Locate(defaults_, key).is_exact;
+  }
+
+ private:
+  static std::string In(const Node& tree, const std::string& key) {
+    const internal::Place place = internal::Locate(tree, key);
+    if (!place.is_exact) return {};
+    const Node* value = place.node->is_map() ? place.node->Find("value") : place.node;
+    return value != nullptr && value->is_scalar() ? value->text : "";
+  }
+
+  const Scenario& base_;
+  Node effective_;
+  Node defaults_ = Node::Map();
+};
 
 }  // namespace
 
@@ -143,8 +174,7 @@ bool NeedsBase(std::string_view assignment) {
 
 std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::string>& assignments) {
   internal::Diagnostics diagnostics;
-  const Node effective = internal::ParseYaml(base.effective_yaml, base.name, diagnostics);
-  ISTHMUS_CHECK(diagnostics.empty(), "an effective scenario that is no YAML");
+  const Values values(base);
   std::vector<Change> changes;
   for (const std::string& assignment : assignments) {
     if (assignment.find('=') == std::string::npos) {
@@ -165,8 +195,17 @@ std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::strin
     }
     const std::optional<double> factor = FactorOf(value);
     for (std::string& key : keys) {
-      std::string before = BeforeOf(base, effective, key);
-      std::string after = factor ? Scaled(before, *factor).value_or('"' + value + '"') : value;
+      std::string before = values.At(key);
+      const std::optional<std::string> scaled = factor ? Scaled(before, *factor) : std::nullopt;
+      if (factor && !scaled && values.Has(key)) {
+        diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},
+                        fmt::format("there is no number that {} could multiply", value),
+                        before.empty() ? "give the value itself"
+                                       : fmt::format("it is {}; give the value itself, a text in "
+                                                     "quotes: {}='\"{}\"'",
+                                                     before, key, value));
+      }
+      std::string after = factor ? scaled.value_or('"' + value + '"') : value;
       if (std::ranges::find(changes, key, &Change::key) != changes.end()) {
         diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},
                         fmt::format("{} is changed already", key), "change a key once");

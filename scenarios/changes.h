@@ -25,9 +25,9 @@ bool NeedsBase(std::string_view assignment);
 
 /// What assignments change in `base`, each with its keys in full and its value absolute. A relative
 /// value is of the number that the key has in `base`, whatever other assignments do, defaults and
-/// derived values included; of `parameters.KEY` that of the profile. Where there is no number, the
+/// derived values included; of `parameters.KEY` that of the profile. Of a key that isn't there the
 /// value is the text, quoted, for the reader to refuse. Throws base::ScenarioError with every
-/// assignment that has no `=`, or changes a key again.
+/// assignment that has no `=`, changes a key again, or multiplies what is no number.
 std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::string>& assignments);
 
 /// As assignments.

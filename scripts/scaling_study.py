@@ -7,7 +7,8 @@ Every run is a process of its own, start-up included; figures are medians of up 
 start from scenarios/scale/gpt3-175b-4096.yaml (TP8 PP8, every layer an op of its own) at 1,024 GPUs,
 32 microbatches and 96 layers. acceptance: the figures that the project has limits for.
 
-Writes NAME.csv, pictures of the sweeps, and conditions.txt. All of it takes a few minutes.
+Writes NAME.csv, pictures of the sweeps, and conditions.txt. All of it takes a few minutes. Ends with 1 if
+acceptance is over a limit.
 """
 
 import argparse
@@ -32,9 +33,11 @@ MAX_RUNS = 5
 ENOUGH_S = 4.0  # of one figure: no further run of it once they took so long
 
 # Scenarios, network, folding, limits of seconds and MB. Of several scenarios the slowest and the largest
-# count.
+# count; where the limit is what the flow model may take longer than the closed forms, the one that does
+# most.
 ALL = "all shipped"
 UP_TO_4096 = "all shipped up to 4,096 GPUs"
+MORE_THAN_NCCL = "more than nccl"
 ACCEPTANCE = [
     ("scale/gpt3-175b-1024", "flow", "off", 5, None),
     ("scale/gpt3-175b-1024", "flow", "auto", 0.2, None),
@@ -42,7 +45,7 @@ ACCEPTANCE = [
     ("scale/llama3-405b-16384", "nccl", "off", 20, 4000),
     ("scale/llama3-405b-16384", "flow", "off", 60, None),
     (ALL, "nccl", "auto", 0.05, 40),
-    (UP_TO_4096, "flow", "auto", 0.15, 60),
+    (UP_TO_4096, "flow", "auto", (0.1, MORE_THAN_NCCL), 60),
 ]
 
 
@@ -128,20 +131,30 @@ def shipped():
 
 
 def accept(isthmus, output):
+    """Whether everything is within its limits."""
     rows = []
-    for what, network, fold, limit_s, limit_mb in ACCEPTANCE:
+    for what, network, fold, limit, limit_mb in ACCEPTANCE:
+        limit_s, of = limit if isinstance(limit, tuple) else (limit, "")
         files = shipped() if what in (ALL, UP_TO_4096) else [ROOT / "scenarios" / f"{what}.yaml"]
         measured = {file.stem: Measured(isthmus, file, network, fold) for file in files}
         if what == UP_TO_4096:
             measured = {name: run for name, run in measured.items() if run.num_ranks <= 4096}
-        slowest = max(measured, key=lambda name: measured[name].wall_s)
+        walls = {name: run.wall_s for name, run in measured.items()}
+        if of == MORE_THAN_NCCL:
+            for file in files:
+                if file.stem in walls:
+                    walls[file.stem] -= Measured(isthmus, file, "nccl", fold).wall_s
+        slowest = max(walls, key=walls.get)
         largest = max(measured, key=lambda name: measured[name].peak_bytes)
-        rows.append({"scenarios": what, "mode": mode_name(network, fold), "limit_s": limit_s,
-                     "wall_s": round(measured[slowest].wall_s, 4), "slowest": slowest,
+        over = walls[slowest] > limit_s or (limit_mb and measured[largest].peak_bytes / 1e6 > limit_mb)
+        rows.append({"scenarios": what, "mode": mode_name(network, fold),
+                     "verdict": "over" if over else "within", "limit_s": f"{limit_s} {of}".strip(),
+                     "wall_s": round(walls[slowest], 4), "slowest": slowest,
                      "limit_mb": limit_mb or "", "peak_mb": round(measured[largest].peak_bytes / 1e6, 1),
                      "largest": largest})
         print_row(rows[-1])
     write_csv(output / "acceptance.csv", rows)
+    return all(row["verdict"] == "within" for row in rows)
 
 
 def print_row(row):
@@ -175,12 +188,15 @@ def main():
         if part not in parts:
             parser.error(f"{part}: not a part; allowed: {', '.join(parts)}")
     options.output.mkdir(parents=True, exist_ok=True)
+    within = True
     for part in options.parts or parts:
         if part == "acceptance":
-            accept(options.isthmus, options.output)
+            within = accept(options.isthmus, options.output)
         else:
             sweep(part, options.isthmus, options.output)
     write_conditions(options.isthmus, options.output)
+    if not within:
+        sys.exit("over a limit: acceptance.csv")
 
 
 if __name__ == "__main__":

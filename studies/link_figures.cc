@@ -17,7 +17,9 @@ namespace {
 
 constexpr double kPicosecondsPerSecond = 1e12;
 
-double InSeconds(std::int64_t ps) { return static_cast<double>(ps) / kPicosecondsPerSecond; }
+double InSeconds(sim::SummedPicoseconds ps) {
+  return static_cast<double>(ps) / kPicosecondsPerSecond;
+}
 
 reports::Traffic TrafficOf(const sim::LinkAccount& account) {
   reports::Traffic traffic;
@@ -162,7 +164,7 @@ class LinkDescription {
   void AddLosses(reports::LinkFigures& figures) const {
     struct Sums {
       reports::LinkLossFigure loss;
-      std::int64_t lost_ps = 0;
+      sim::SummedPicoseconds lost_ps = 0;
       const sim::LinkLoss* worst = nullptr;
     };
     std::map<std::tuple<sim::LinkCause, sim::LinkCause, topology::LinkKind>, Sums> kinds;

@@ -1,8 +1,11 @@
 #include "studies/what_if.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -46,6 +49,37 @@ reports::Figures FiguresOf(const scenarios::Scenario& scenario, const WhatIfOpti
   return figures;
 }
 
+// What the answer can't tell, or follows from more than the words of the change.
+std::vector<std::string> NotesOn(const std::vector<scenarios::Change>& changes,
+                                 const scenarios::Scenario& base,
+                                 const reports::StepDifference& difference, sim::Network network) {
+  constexpr double kHardly = 1e-4;
+  const auto any = [&changes](auto is_such) {
+    return std::ranges::any_of(changes, is_such, &scenarios::Change::key);
+  };
+  std::vector<std::string> notes;
+  const bool is_hardly_seen = std::abs(static_cast<double>(difference.difference_ps())) <=
+                              kHardly * static_cast<double>(difference.base.window_ps);
+  const bool is_of_paths = any([](const std::string& key) {
+    return key.starts_with("cluster.fabric") || key.starts_with("cluster.link_faults");
+  });
+  const bool is_of_cluster =
+      any([](const std::string& key) { return key == "cluster" || key.starts_with("cluster."); });
+  if (network == sim::Network::kNccl && (is_of_paths || (is_of_cluster && is_hardly_seen))) {
+    notes.emplace_back(
+        "nccl prices each message alone: shared links and detours don't show; ask --network flow");
+  }
+  const bool is_of_nics =
+      any([](const std::string& key) { return key.ends_with(".nic_bandwidth"); });
+  int num_nodes = 0;
+  for (const topology::NodeGroup& group : base.cluster.node_groups) num_nodes += group.num_nodes;
+  if (is_of_nics && !base.cluster.fabric.custom && num_nodes > 1) {
+    notes.emplace_back(
+        "uplinks are built for the NICs below them: their bandwidth changes with that of the NICs");
+  }
+  return notes;
+}
+
 }  // namespace
 
 reports::StepDifference WhatIf(const WhatIfOptions& options) {
@@ -74,6 +108,8 @@ reports::StepDifference WhatIf(const WhatIfOptions& options) {
   for (const scenarios::Change& change : changes) {
     difference.changes.push_back({change.key, change.before, change.after});
   }
+  std::ranges::move(NotesOn(changes, base, difference, options.network),
+                    std::back_inserter(difference.notes));
   return difference;
 }
 

@@ -33,7 +33,9 @@ struct Scalar {
   std::string type;  // for the reference: "integer, 1 to 1048576"
   std::function<Failure(const std::string& text, bool is_quoted)> parse;
   std::function<std::optional<std::string>()>
-      print;             // nothing: no value, as if the key were absent
+      print;  // nothing: no value, as if the key were absent
+  std::function<std::optional<std::string>()> print_default =
+      {};                // what counts where print gives nothing; none: nothing does
   bool is_text = false;  // printed with quotes where YAML needs them
   // In StructOr: the key that a list instead of the map gives; none: lists are no value.
   std::string list_key = {};

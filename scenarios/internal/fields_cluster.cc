@@ -25,7 +25,11 @@ void Figure(Archive& archive, std::string_view key, Sourced<T>& figure, MakeScal
     figure.source = "stated by the scenario";
     return parse(text, is_quoted);
   };
-  if (is_default) alone.print = [] { return std::optional<std::string>(); };
+  if (is_default) {
+    // Without a source the fallback is no value.
+    if (!fallback.source.empty()) alone.print_default = std::move(alone.print);
+    alone.print = [] { return std::optional<std::string>(); };
+  }
   archive.StructOr(
       key, std::move(alone), !is_default && !figure.source.empty(),
       [&figure, make](Archive& inner) {
@@ -39,7 +43,8 @@ void Figure(Archive& archive, std::string_view key, Sourced<T>& figure, MakeScal
 // A count that is printed only where it is not `fallback`.
 Scalar CountUnless(int fallback, int& value, IntegerRange range) {
   Scalar scalar = Integer(value, range);
-  scalar.print = [fallback, &value, print = std::move(scalar.print)] {
+  scalar.print_default = std::move(scalar.print);
+  scalar.print = [fallback, &value, print = scalar.print_default] {
     return value == fallback ? std::nullopt : print();
   };
   return scalar;

@@ -35,7 +35,9 @@ Node ScalarNode(const Scalar& scalar, const std::string& text) {
 
 void Recorder::Value(std::string_view key, Scalar scalar, Presence presence, std::string_view) {
   if (keys_ == Keys::kOptional && presence == Presence::kRequired) return;
-  const auto text = scalar.print();
+  auto text = scalar.print();
+  if (!text && keys_ == Keys::kAllAndDefaults && scalar.print_default)
+    text = scalar.print_default();
   if (text) node_.At(key, {}) = ScalarNode(scalar, *text);
 }
 

@@ -14,8 +14,9 @@ namespace isthmus::scenarios::internal {
 // outlive the recorder. The struct is only read.
 class Recorder : public Archive {
  public:
-  // Which keys are recorded: all, or those that a file may leave out, for the tree of defaults.
-  enum class Keys { kAll, kOptional };
+  // Which keys are recorded: all, or those that a file may leave out, for the tree of defaults; or
+  // all and what counts where a key is left out, which a file need not say.
+  enum class Keys { kAll, kOptional, kAllAndDefaults };
   explicit Recorder(Node& node, Keys keys = Keys::kAll) : node_(node), keys_(keys) {
     node_.kind = Node::Kind::kMap;
   }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/sim_time.h"
@@ -37,7 +39,12 @@ std::int64_t JitterModel::Vary(std::int64_t alone_ps, Kind kind, const Key& key)
                                  .digest();
   base::RandomStream random(seed, variation.stream);
   const std::int64_t stall = random.Chance(variation.stall_probability) ? variation.stall_ps : 0;
-  if (variation.deviation == 0) return alone_ps + stall;
+  const auto stalled = [&](std::int64_t varied_ps) {
+    return base::Later(varied_ps, stall, [&] {
+      return fmt::format("op {} of rank {}, stalled (cluster.jitter),", key.op, key.rank.value());
+    });
+  };
+  if (variation.deviation == 0) return stalled(alone_ps);
   double factor = 0;
   switch (variation.distribution) {
     case topology::TimeVariation::Distribution::kLognormal: {
@@ -49,7 +56,7 @@ std::int64_t JitterModel::Vary(std::int64_t alone_ps, Kind kind, const Key& key)
       factor = 1 - variation.deviation - variation.deviation * std::log1p(-random.UniformReal());
       break;
   }
-  return std::llround(factor * static_cast<double>(alone_ps)) + stall;
+  return stalled(base::RoundPicoseconds(factor * static_cast<double>(alone_ps)));
 }
 
 }  // namespace isthmus::sim

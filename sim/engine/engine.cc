@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
-#include "base/sim_time.h"
 #include "base/units.h"
+#include "plan/program/print.h"
 
 namespace isthmus::sim {
 namespace {
@@ -137,7 +139,7 @@ void Engine::OnReady(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
 std::int64_t Engine::IssueOf(std::uint32_t cls, std::uint32_t op) const {
   const Variant& here = variant(cls);
   const std::int64_t host = classes_[cls].host_ps;
-  const std::int64_t issued = host + here.issued_ps[op];
+  const std::int64_t issued = IssuedOf(cls, op);
   if (here.ops->ops[op].kind != plan::OpKind::kCompute) return issued;
   const std::int64_t begun = host + (op > 0 ? here.issued_ps[op - 1] : 0);
   // Matched ranks run at the pace of the slowest: when they may start is known once all are there.
@@ -148,8 +150,7 @@ std::int64_t Engine::IssueOf(std::uint32_t cls, std::uint32_t op) const {
 bool Engine::HoldForIssue(std::uint32_t at, std::int64_t now) {
   const Meeting& meeting = meetings_[at];
   std::int64_t issued = now;
-  for (const auto& [cls, op] : meeting.ops)
-    issued = std::max(issued, classes_[cls].host_ps + variant(cls).issued_ps[op]);
+  for (const auto& [cls, op] : meeting.ops) issued = std::max(issued, IssuedOf(cls, op));
   if (issued == now) return false;
   const std::int64_t start = issued - PacedDuration(meeting);
   if (start <= now) return false;
@@ -223,10 +224,10 @@ void Engine::StartMeeting(std::uint32_t at, std::int64_t now) {
   if (is_compute && options_.expanded) {
     GroupPiece(at, 0, now);
   } else {
-    const std::int64_t duration =
-        is_compute ? PacedDuration(meeting) + meeting.extra_ps : meeting.duration_ps;
     if (!is_compute && FlowsCollective(at, now)) return;
-    heap_.Push(now + duration, {.what = What::kGroupEnd, .a = at});
+    const Payload end{.what = What::kGroupEnd, .a = at};
+    const std::int64_t duration = is_compute ? PacedDuration(meeting) : meeting.duration_ps;
+    Push(After(now, duration, end), meeting.extra_ps, end);
   }
 }
 
@@ -243,7 +244,9 @@ std::int64_t Engine::PacedDuration(const Meeting& meeting) const {
   for (const BlockPace& pace : paces) num_pieces = std::max(num_pieces, pace.work->order.size());
   std::int64_t sum = 0;
   for (std::uint32_t position = 0; position < num_pieces; ++position) {
-    sum += NextPiece(paces, position);
+    sum = base::Later(sum, NextPiece(paces, position), [&] {
+      return NameOfOp(meeting.ops.front().first, meeting.ops.front().second);
+    });
   }
   return sum;
 }
@@ -287,7 +290,8 @@ void Engine::StartAlone(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
     classes_[cls].extra_ps = extra;
     Piece(cls, op, 0, now);
   } else {
-    heap_.Push(now + DurationOf(cls, op) + extra, {.what = What::kOpEnd, .a = cls, .b = op});
+    const Payload end{.what = What::kOpEnd, .a = cls, .b = op};
+    Push(After(now, DurationOf(cls, op), end), extra, end);
   }
 }
 
@@ -303,16 +307,18 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
   if (what.kind == plan::OpKind::kCompute || what.kind == plan::OpKind::kOptimizer)
     state.busy_ps += now - start;
   const std::int64_t sync = variant(cls).sync_after_ps[op];
-  if (sync > 0) state.sync_end_ps = std::max(state.sync_end_ps, now) + sync;
+  const Payload release{.what = What::kRelease, .a = cls, .b = op};
+  if (sync > 0) state.sync_end_ps = After(std::max(state.sync_end_ps, now), sync, release);
   std::int64_t wait = 0;
   if ((what.flags & plan::kEndsBackward) != 0 && options_.straggler_share > 0) {
     const double share = options_.straggler_share * static_cast<double>(state.busy_ps);
     wait = std::llround(share);
-    if (wait > 0) result_.waits.push_back({cls, op, now, now + wait, true});
+    if (wait > 0) result_.waits.push_back({cls, op, now, After(now, wait, release), true});
   }
   if ((what.flags & plan::kEndsStep) != 0) {
     if (options_.step_overhead_ps > 0) {
-      result_.waits.push_back({cls, op, now + wait, now + wait + options_.step_overhead_ps, false});
+      result_.waits.push_back(
+          {cls, op, now + wait, After(now + wait, options_.step_overhead_ps, release), false});
     }
     wait += options_.step_overhead_ps;
     state.busy_ps = 0;
@@ -329,7 +335,7 @@ void Engine::Complete(std::uint32_t cls, std::uint32_t op, std::int64_t issue, s
   for (const std::uint32_t next : variant(cls).graph->AfterOp(op)) {
     if (is_passed_on(cls, next)) ReleaseList(cls, {&next, 1});
   }
-  heap_.Push(now + wait, {.what = What::kRelease, .a = cls, .b = op});
+  Push(now, wait, release);
 }
 
 void Engine::ReleaseHeldBack(std::uint32_t cls, std::uint32_t op, std::int64_t now) {
@@ -360,6 +366,34 @@ void Engine::Record(const traces::Event& event) {
 void Engine::Flush() {
   if (!events_.empty() && port_) port_(events_);
   events_.clear();
+}
+
+std::string Engine::NameOfOp(std::uint32_t cls, std::uint32_t op) const {
+  const plan::Role& role = *variant(cls).ops;
+  return fmt::format("op {} of rank {} ({})", op, lowered_.classes[cls].representative.value(),
+                     plan::Describe(*lowered_.program, role, role.ops[op]));
+}
+
+std::string Engine::NameOf(const Payload& what) const {
+  switch (what.what) {
+    case What::kOpEnd:
+    case What::kRelease:
+    case What::kIssued:
+      return NameOfOp(what.a, what.b);
+    case What::kPiece:
+      return NameOfOp(what.a, what.c);
+    case What::kTransferEnd:
+    case What::kTransferWaited:
+      return NameOfOp(what.a, variant(what.a).graph->OpOfTransfer(what.b));
+    case What::kGroupEnd:
+    case What::kMeetingIssued:
+    case What::kGroupPiece:
+    case What::kGroupWaited:
+      return NameOfOp(meetings_[what.a].ops.front().first, meetings_[what.a].ops.front().second);
+    case What::kDevice:
+      break;
+  }
+  return fmt::format("shared device {}", what.a);
 }
 
 void Engine::ExplainDeadlock() {

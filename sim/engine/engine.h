@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sim_time.h"
 #include "sim/cost/jitter_model.h"
 #include "sim/engine/event_heap.h"
 #include "sim/engine/lowered.h"
@@ -219,6 +220,22 @@ class Engine {
   /// How long the piece at this position takes; the paces go on behind it.
   static std::int64_t NextPiece(std::span<BlockPace> paces, std::uint32_t position);
   static std::int64_t Stretched(std::int64_t alone_ps, const BlockPace& pace);
+  /// Lets something happen after a duration.
+  void Push(std::int64_t now, std::int64_t duration_ps, const Payload& what) {
+    heap_.Push(After(now, duration_ps, what), what);
+  }
+  /// Throws base::Error past the end of the clock.
+  std::int64_t After(std::int64_t start_ps, std::int64_t duration_ps, const Payload& what) const {
+    return base::Later(start_ps, duration_ps, [&] { return NameOf(what); });
+  }
+  /// Whose affair an event is, for people.
+  std::string NameOf(const Payload& what) const;
+  std::string NameOfOp(std::uint32_t cls, std::uint32_t op) const;
+  /// When the host has issued an op.
+  std::int64_t IssuedOf(std::uint32_t cls, std::uint32_t op) const {
+    return After(classes_[cls].host_ps, variant(cls).issued_ps[op],
+                 {.what = What::kOpEnd, .a = cls, .b = op});
+  }
   void Arrive(std::uint32_t cls, std::uint32_t op, std::int64_t now);
   void StartMeeting(std::uint32_t at, std::int64_t now);
   /// How long matched Compute takes: its inner collectives hold the members together, so the

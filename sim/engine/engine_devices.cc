@@ -97,7 +97,7 @@ void Engine::StartPhaseCollective(std::uint32_t at, std::int64_t now) {
     if (meeting.phase < phases.size()) wait = std::max(wait, phases[meeting.phase].wait_ps);
   }
   if (wait > 0) {
-    heap_.Push(now + wait, {.what = What::kGroupWaited, .a = at});
+    Push(now, wait, {.what = What::kGroupWaited, .a = at});
   } else {
     StartCoreTime(at, now);
   }

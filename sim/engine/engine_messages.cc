@@ -70,9 +70,9 @@ void Engine::MaybeStart(std::uint32_t cls, std::uint32_t transfer, std::int64_t 
   const std::int64_t duration = TransferDurationOf(cls, transfer);
   const std::int64_t core = shares(cls) ? CoreTimeOf(cls, transfer) : 0;
   if (core == 0) {
-    heap_.Push(now + duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
+    Push(now, duration, {.what = What::kTransferEnd, .a = cls, .b = transfer});
   } else {
-    heap_.Push(now + duration - core, {.what = What::kTransferWaited, .a = cls, .b = transfer});
+    Push(now, duration - core, {.what = What::kTransferWaited, .a = cls, .b = transfer});
   }
 }
 

@@ -10,7 +10,7 @@ void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, 
   if (position == work.order.size()) {
     std::int64_t& extra = classes_[cls].extra_ps;
     if (extra > 0) {
-      heap_.Push(now + extra, {.what = What::kPiece, .a = cls, .b = position, .c = op});
+      Push(now, extra, {.what = What::kPiece, .a = cls, .b = position, .c = op});
       extra = 0;
       return;
     }
@@ -19,8 +19,8 @@ void Engine::Piece(std::uint32_t cls, std::uint32_t op, std::uint32_t position, 
   }
   if (position == 0) classes_[cls].pace = {&work, DurationOf(cls, op), 0};
   const std::int64_t duration = NextPiece({&classes_[cls].pace, 1}, position);
+  Push(now, duration, {.what = What::kPiece, .a = cls, .b = position + 1, .c = op});
   RecordPiece(cls, op, position, duration, now);
-  heap_.Push(now + duration, {.what = What::kPiece, .a = cls, .b = position + 1, .c = op});
 }
 
 void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t now) {
@@ -42,7 +42,7 @@ void Engine::GroupPiece(std::uint32_t at, std::uint32_t position, std::int64_t n
     duration = meeting.extra_ps;
     meeting.extra_ps = 0;
   }
-  heap_.Push(now + duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
+  Push(now, duration, {.what = What::kGroupPiece, .a = at, .b = position + 1});
 }
 
 void Engine::RecordPiece(std::uint32_t cls, std::uint32_t op, std::uint32_t position,

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -181,6 +182,14 @@ void KeepRanks(const RankTables& tables, Lowered& lowered) {
   std::iota(lowered.class_of_rank.begin(), lowered.class_of_rank.end(), 0U);
 }
 
+/// Whether two GPUs that have a way out may have none to each other.
+bool MayBeSplit(const topology::ClusterSpec& spec) {
+  return spec.fabric.custom.has_value() ||
+         std::ranges::any_of(spec.link_faults, [](const topology::LinkFault& fault) {
+           return fault.bandwidth_factor == 0;
+         });
+}
+
 }  // namespace
 
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
@@ -190,7 +199,12 @@ Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
   const RankTables tables(program, cluster, models, lowered);
   std::shared_ptr<ProgramTraffic> traffic;
   std::optional<TrafficColours> links;
-  if (flows) traffic = std::make_shared<ProgramTraffic>(lowered.variants, tables, cluster);
+  if (flows) {
+    traffic = std::make_shared<ProgramTraffic>(lowered.variants, tables, cluster);
+  } else if (MayBeSplit(cluster.spec()) && models.host_order != HostOrder::kBlocking) {
+    // Closed forms ask for no routes of collectives: find out whether there are any.
+    const ProgramTraffic routes(lowered.variants, tables, cluster);
+  }
   if (fold) {
     if (flows) links.emplace(traffic->traffic());
     lowered.class_of_rank =

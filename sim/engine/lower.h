@@ -31,7 +31,8 @@ struct CostModels {
 /// most).
 /// With `flows`, all that goes over the network is named too, and members of a class send flows of
 /// equal colours (TrafficColours): they share links with the same flows. Exact by the same
-/// induction, since rates depend on nothing else.
+/// induction, since rates depend on nothing else. Throws base::Error that says what for where dead
+/// links leave no route, with `flows` or without.
 Lowered Lower(const plan::Program& program, const topology::Cluster& cluster,
               const CostModels& models, bool fold, bool flows = false);
 

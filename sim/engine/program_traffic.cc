@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "sim/engine/needed_by.h"
 #include "sim/engine/rank_tables.h"
 
 namespace isthmus::sim {
@@ -56,13 +57,21 @@ void ProgramTraffic::NameMessages(const std::vector<Variant>& variants, const Ra
     std::vector<std::uint32_t>& receives = receives_.emplace_back(peers.size(), plan::kNone32);
     for (std::size_t slot = 0; slot < peers.size(); ++slot) {
       const base::DeviceId peer = cluster.DeviceOf(peers[slot]);
-      if (talk.with[0][slot]) sends[slot] = map.Message(gpu, peer);
-      if (talk.with[1][slot]) receives[slot] = map.Message(peer, gpu);
+      const base::Rank here(rank);
+      const base::Rank there = peers[slot];
+      if (talk.with[0][slot])
+        sends[slot] = NeededBy([&] { return map.Message(gpu, peer); },
+                               [&] { return MessagesBetween(here, there); });
+      if (talk.with[1][slot])
+        receives[slot] = NeededBy([&] { return map.Message(peer, gpu); },
+                                  [&] { return MessagesBetween(there, here); });
     }
     Copies& copied = copies_.emplace_back(Copies{plan::kNone32, plan::kNone32});
     for (std::size_t direction = 0; direction < copied.size(); ++direction) {
-      if (talk.copies[direction])
-        copied[direction] = map.Copy(gpu, static_cast<plan::CopyDirection>(direction));
+      if (!talk.copies[direction]) continue;
+      copied[direction] =
+          NeededBy([&] { return map.Copy(gpu, static_cast<plan::CopyDirection>(direction)); },
+                   [&] { return CopiesOf(base::Rank(rank)); });
     }
   }
 }
@@ -87,7 +96,10 @@ void ProgramTraffic::NameCollectives(const std::vector<Variant>& variants, const
       if (!is_new || members.size() == 1) continue;
       std::vector<base::DeviceId> gpus;
       for (const base::Rank member : members) gpus.push_back(cluster.DeviceOf(member));
-      at->second = map.Collective(kind, gpus);
+      // By their own names: a structured binding can't be captured.
+      const plan::CollectiveKind called = kind;
+      at->second = NeededBy([&] { return map.Collective(called, gpus); },
+                            [&] { return CollectivesOf(members); });
     }
   }
 }

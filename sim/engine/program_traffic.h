@@ -25,7 +25,7 @@ class RankTables;
 /// number per peer, group and copy direction of a rank, beside the paths.
 class ProgramTraffic {
  public:
-  /// Throws base::Error where dead links leave no route.
+  /// Throws base::Error that says what for where dead links leave no route.
   ProgramTraffic(const std::vector<Variant>& variants, const RankTables& tables,
                  const topology::Cluster& cluster);
   /// The same of one of several programs: shapes are named in `map`, traffic() stays empty.

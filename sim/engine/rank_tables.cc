@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/sim_time.h"
 #include "plan/program/producers.h"
+#include "sim/engine/needed_by.h"
 
 namespace isthmus::sim {
 namespace {
@@ -17,16 +17,6 @@ constexpr plan::AxisSet kInnerAxes[] = {plan::kTp, plan::kCp, plan::kEp};
 traces::Category WorkCategory(const plan::Op& op) {
   return op.kind == plan::OpKind::kOptimizer ? traces::Category::kOptimizer
                                              : traces::Category::kCompute;
-}
-
-/// What `find` returns; where the cluster has no way, the error says what for.
-template <typename Find, typename What>
-auto NeededBy(Find find, What what) {
-  try {
-    return find();
-  } catch (const base::Error& error) {
-    throw base::Error(fmt::format("{}\n  needed by: {}", error.what(), what()));
-  }
 }
 
 }  // namespace
@@ -59,12 +49,8 @@ std::uint32_t RankTables::FamilyOf(const plan::GroupRef& group) {
 }
 
 std::uint32_t RankTables::LocalityOf(std::span<const base::Rank> members) {
-  return costs_.Intern(NeededBy([&] { return cluster_.Locality(members); },
-                                [&] {
-                                  return fmt::format("collectives of ranks {} to {} ({} of them)",
-                                                     members.front().value(),
-                                                     members.back().value(), members.size());
-                                }));
+  return costs_.Intern(
+      NeededBy([&] { return cluster_.Locality(members); }, [&] { return CollectivesOf(members); }));
 }
 
 std::uint32_t RankTables::AddGroup(std::vector<base::Rank> members, std::uint32_t family) {
@@ -194,8 +180,10 @@ void RankTables::FindSync(Variant& variant) {
       if (producer == plan::kNone32) continue;
       last = last == plan::kNone32 ? producer : std::max(last, producer);
     }
-    (last == plan::kNone32 ? variant.sync_at_start_ps : variant.sync_after_ps[last]) +=
-        variant.duration_ps[index];
+    std::int64_t& sync =
+        last == plan::kNone32 ? variant.sync_at_start_ps : variant.sync_after_ps[last];
+    sync = base::Later(sync, variant.duration_ps[index],
+                       [&] { return fmt::format("op {} of role {}", index, role.name); });
   }
 }
 
@@ -285,7 +273,7 @@ std::uint32_t RankTables::RouteClass(base::Rank from, base::Rank to) {
 std::uint32_t RankTables::ClassOfRoute(base::Rank from, base::Rank to) {
   const topology::Route route = NeededBy(
       [&] { return cluster_.RouteBetween(cluster_.DeviceOf(from), cluster_.DeviceOf(to)); },
-      [&] { return fmt::format("messages from rank {} to rank {}", from.value(), to.value()); });
+      [&] { return MessagesBetween(from, to); });
   const double bandwidth = route.Bandwidth() ? route.Bandwidth()->value() : 0.0;
   const auto [at, is_new] = route_classes_.try_emplace(
       {static_cast<int>(route.Kind()), bandwidth, route.Latency().value()},

@@ -4,15 +4,9 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/sim_time.h"
 
 namespace isthmus::sim {
-namespace {
-
-// Products of work and shares exceed 64 bits for steps of hours.
-__extension__ using Wide = __int128;
-
-}  // namespace
-
 SharedDevice::SharedDevice(int cores, const std::vector<double>& speeds) : cores_(cores) {
   for (const double speed : speeds) {
     ISTHMUS_CHECK(speed > 0 && speed <= 1, "speed {} of a shared device", speed);
@@ -38,13 +32,13 @@ void SharedDevice::Advance(std::int64_t now_ps) {
   for (auto& [number, job] : jobs_) {
     const Rate rate = RateOf(job.pace);
     const Wide done = elapsed * rate.numerator / rate.denominator;
-    job.remaining = std::max<std::int64_t>(0, job.remaining - static_cast<std::int64_t>(done));
+    job.remaining = std::max<Wide>(0, job.remaining - done);
   }
 }
 
 void SharedDevice::Start(std::int64_t now_ps, std::uint32_t job, std::int64_t work_ps, Pace pace) {
   Advance(now_ps);
-  const bool is_new = jobs_.emplace(job, Job{work_ps * kScale, pace}).second;
+  const bool is_new = jobs_.emplace(job, Job{Wide{work_ps} * kScale, pace}).second;
   ISTHMUS_CHECK(is_new, "job {} runs already on its device", job);
   ++epoch_;
 }
@@ -53,10 +47,15 @@ std::optional<std::pair<std::int64_t, std::uint32_t>> SharedDevice::NextEnd() co
   std::optional<std::pair<std::int64_t, std::uint32_t>> next;
   for (const auto& [number, job] : jobs_) {
     const Rate rate = RateOf(job.pace);
-    const Wide stretched =
-        (Wide{job.remaining} * rate.denominator + rate.numerator - 1) / rate.numerator;
-    const auto wait = static_cast<std::int64_t>((stretched + kScale - 1) / kScale);
-    if (!next || now_ps_ + wait < next->first) next.emplace(now_ps_ + wait, number);
+    const Wide stretched = (job.remaining * rate.denominator + rate.numerator - 1) / rate.numerator;
+    const Wide wait = (stretched + kScale - 1) / kScale;
+    // Out of range, the rounding throws.
+    const std::int64_t wait_ps = wait <= INT64_MAX
+                                     ? static_cast<std::int64_t>(wait)
+                                     : base::RoundPicoseconds(static_cast<double>(wait));
+    const std::int64_t end = base::Later(
+        now_ps_, wait_ps, [] { return std::string("work on the device that ranks share"); });
+    if (!next || end < next->first) next.emplace(end, number);
   }
   return next;
 }

@@ -38,8 +38,11 @@ class SharedDevice {
   int num_active() const { return static_cast<int>(jobs_.size()); }
 
  private:
+  // Products of work and shares exceed 64 bits for steps of hours.
+  __extension__ using Wide = __int128;
+
   struct Job {
-    std::int64_t remaining = 0;  // work · kScale
+    Wide remaining = 0;  // work · kScale
     Pace pace = Pace::kSlowedByOthers;
   };
   /// A job's part of a core while `num_active()` are: numerator over denominator, at most 1.

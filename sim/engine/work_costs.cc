@@ -15,6 +15,10 @@ traces::Category CategoryOf(plan::AxisSet axes) {
 
 std::int64_t Ps(base::Seconds time) { return base::ToPicoseconds(time).value(); }
 
+std::int64_t Longer(std::int64_t sum_ps, std::int64_t time_ps, const PieceCost& piece) {
+  return base::Later(sum_ps, time_ps, [&] { return piece.name; });
+}
+
 }  // namespace
 
 std::uint32_t WorkCosts::Intern(const topology::GroupLocality& locality) {
@@ -39,9 +43,13 @@ PieceCost WorkCosts::CostOf(const plan::Segment& segment, const InnerLocalities&
   piece.duration_ps = Ps(cost.total + (slowed - cost.compute));
   const std::int64_t exposed = std::min(Ps(cost.exposed), piece.duration_ps);
   const std::int64_t host = std::min(Ps(cost.host), piece.duration_ps - exposed);
-  shares[static_cast<std::size_t>(piece.category)] += exposed;
-  shares[static_cast<std::size_t>(traces::Category::kHost)] += host;
-  shares[static_cast<std::size_t>(category)] += piece.duration_ps - exposed - host;
+  const auto spend = [&](traces::Category on, std::int64_t time_ps) {
+    std::int64_t& share = shares[static_cast<std::size_t>(on)];
+    share = Longer(share, time_ps, piece);
+  };
+  spend(piece.category, exposed);
+  spend(traces::Category::kHost, host);
+  spend(category, piece.duration_ps - exposed - host);
   piece.compute_ps = std::min(Ps(slowed + cost.host), piece.duration_ps);
   piece.communication_ps = std::min(Ps(cost.communication), piece.duration_ps);
   piece.core_ps = std::min(Ps(cost.core), piece.communication_ps);
@@ -62,6 +70,7 @@ const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index
                             .duration_ps = issue,
                             .compute_ps = issue});
     cost->order.push_back(0);
+    cost->total_ps = issue;
     shares[static_cast<std::size_t>(traces::Category::kHost)] += issue;
   }
   for (const plan::RepeatedSegments& part : work.parts) {
@@ -72,12 +81,15 @@ const WorkCost* WorkCosts::Cost(const plan::Work& work, std::uint32_t work_index
     }
     const auto end = static_cast<std::uint32_t>(cost->pieces.size());
     for (int repetition = 0; repetition < part.count; ++repetition) {
-      for (std::uint32_t piece = first; piece < end; ++piece) cost->order.push_back(piece);
+      for (std::uint32_t piece = first; piece < end; ++piece) {
+        cost->order.push_back(piece);
+        cost->total_ps =
+            Longer(cost->total_ps, cost->pieces[piece].duration_ps, cost->pieces[piece]);
+      }
     }
     for (std::size_t kind = 0; kind < shares.size(); ++kind)
       shares[kind] += part_shares[kind] * part.count;
   }
-  for (const std::uint32_t piece : cost->order) cost->total_ps += cost->pieces[piece].duration_ps;
   for (std::size_t kind = 0; kind < shares.size(); ++kind) {
     if (shares[kind] > 0)
       cost->shares.push_back({static_cast<traces::Category>(kind), shares[kind]});

@@ -3,14 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
+#include "base/error.h"
+#include "base/sim_time.h"
 
 namespace isthmus::sim {
 namespace {
 
 // Bytes at so many seconds each. The one place where it is rounded, so that equal is equal.
 std::int64_t PsOf(double bytes, double seconds_per_byte) {
-  return std::llround(bytes * seconds_per_byte * 1e12);
+  return base::RoundPicoseconds(bytes * seconds_per_byte * 1e12);
+}
+
+std::int64_t LaterBy(std::int64_t now_ps, std::int64_t duration_ps, double bytes) {
+  return base::Later(now_ps, duration_ps,
+                     [&] { return fmt::format("a message or collective of {:.0f} B", bytes); });
 }
 
 }  // namespace
@@ -43,8 +52,9 @@ void FlowNetwork::Start(std::int64_t now_ps, std::int64_t delay_ps, std::uint32_
   bundle.shape = shape;
   bundle.bytes = bytes;
   bundle.sequence = next_sequence_++;
-  begins_.Push(now_ps + delay_ps, {number, bundle.epoch});
-  next_ps_ = std::min(next_ps_, now_ps + delay_ps);
+  const std::int64_t begin_ps = LaterBy(now_ps, delay_ps, bytes);
+  begins_.Push(begin_ps, {number, bundle.epoch});
+  next_ps_ = std::min(next_ps_, begin_ps);
 }
 
 std::span<const FlowTag> FlowNetwork::Advance(std::int64_t now_ps) {
@@ -68,6 +78,8 @@ std::span<const FlowTag> FlowNetwork::Advance(std::int64_t now_ps) {
   if (solver_changed_) {
     const std::optional<std::int64_t> next = solver_->NextEnd();
     solver_next_ps_ = next ? std::max(*next, now_ps) : kNever;
+    if (next && solver_next_ps_ == kNever)
+      throw base::Error(fmt::format("flows that share links end past {}", base::kClockRange));
     solver_changed_ = false;
   }
   FindNext();
@@ -91,7 +103,8 @@ void FlowNetwork::Begin(std::uint32_t number, std::int64_t now_ps) {
     flows_[flow].bundle = number;
     flows_[flow].path = part.path;
     flows_[flow].bytes = part.share * bundles_[number].bytes;
-    flows_[flow].end_ps = now_ps + PsOf(bundles_[number].bytes, part.seconds_per_byte);
+    flows_[flow].end_ps =
+        LaterBy(now_ps, PsOf(bundles_[number].bytes, part.seconds_per_byte), flows_[flow].bytes);
     bundles_[number].flows.push_back(flow);
   }
   Bundle& bundle = bundles_[number];
@@ -153,6 +166,11 @@ void FlowNetwork::Share(std::uint32_t number, std::int64_t now_ps) {
   }
   const double left = static_cast<double>(flow.end_ps - now_ps) /
                       static_cast<double>(std::max<std::int64_t>(1, flow.end_ps - flow.start_ps));
+  if (flow.bytes > FlowSolver::kMostBytes)
+    throw base::Error(
+        fmt::format("a message of {:.3g} B shares links with others: over {:.0e} B "
+                    "that is not simulated\n  hint: --network nccl",
+                    flow.bytes, FlowSolver::kMostBytes));
   solver_->Start(now_ps, number, solver_route_, flow.bytes * left);
   flow.is_shared = true;
   solver_changed_ = true;

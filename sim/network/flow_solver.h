@@ -20,15 +20,18 @@ namespace isthmus::sim {
 /// Not thread-safe.
 class FlowSolver {
  public:
+  static constexpr double kMostBytes = 1e15;
+
   virtual ~FlowSolver() = default;
 
   /// The next link: number 0, 1, …. May be called at any time.
   virtual void AddLink(double bytes_per_second) = 0;
-  /// Starts a flow of more than 0 bytes. `links` is not empty; a link that it names k times is
-  /// taken k times over, as by a flow that stands for k of its kind.
+  /// Starts a flow of more than 0 and at most kMostBytes. `links` is not empty; a link that it
+  /// names k times is taken k times over, as by a flow that stands for k of its kind.
   virtual void Start(std::int64_t now_ps, std::uint32_t flow, std::span<const std::uint32_t> links,
                      double bytes) = 0;
-  /// When the next flow ends if nothing more starts; absent if there is none.
+  /// When the next flow ends if nothing more starts, INT64_MAX if past that; absent if there is
+  /// none.
   virtual std::optional<std::int64_t> NextEnd() = 0;
   /// Appends the flows that end by `now_ps`, which NextEnd() must not precede, ascending.
   virtual void TakeEnded(std::int64_t now_ps, std::vector<std::uint32_t>& ended) = 0;

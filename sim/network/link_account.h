@@ -54,13 +54,16 @@ struct LinkCause {
   friend auto operator<=>(const LinkCause&, const LinkCause&) = default;
 };
 
+/// Picoseconds summed over flows: more than the clock's range if each of many loses days.
+__extension__ using SummedPicoseconds = __int128;
+
 /// What flows of one cause lost to flows of another on a link.
 struct LinkLoss {
   LinkCause victim;
   LinkCause culprit;
   std::uint32_t link = 0;       // into Outcome::links
   std::uint64_t num_flows = 0;  // of the victim, that lost something
-  std::int64_t lost_ps = 0;     // summed over them
+  SummedPicoseconds lost_ps = 0;
   std::int64_t longest_ps = 0;  // of one of them
 };
 
@@ -70,8 +73,8 @@ struct LinkHistory {
   std::size_t num_bins = 0;         // the last one may be cut short by the end of the run
   std::vector<std::int64_t> bytes;  // link by link, bin by bin
   std::uint64_t num_slow_flows = 0;
-  std::int64_t lost_ps = 0;      // summed over them: what they took longer than alone
-  std::vector<LinkLoss> losses;  // by victim, culprit and link; their lost_ps add up to the above
+  SummedPicoseconds lost_ps = 0;  // what they took longer than alone
+  std::vector<LinkLoss> losses;   // by victim, culprit and link; their lost_ps add up to the above
 
   std::span<const std::int64_t> bytes_of(std::size_t link) const {
     return std::span(bytes).subspan(link * num_bins, num_bins);

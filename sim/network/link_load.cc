@@ -79,14 +79,14 @@ void LinkLoad::End(const FlowRecord& record) {
 }
 
 void LinkLoad::Spread(const FlowRecord& flow) {
-  while (flow.end_ps > bin_ps_ * static_cast<std::int64_t>(kMaxBins)) DoubleBins();
+  ReachTo(flow.end_ps);
   const std::int64_t bytes = std::llround(flow.bytes);
   const std::int64_t length = flow.end_ps - flow.start_ps;
   const std::vector<std::uint32_t>& links = traffic_.paths[flow.path].links;
   auto bin = static_cast<std::size_t>(flow.start_ps / bin_ps_);
   std::int64_t before = 0;
   do {
-    const std::int64_t edge = std::min(flow.end_ps, bin_ps_ * static_cast<std::int64_t>(bin + 1));
+    const std::int64_t edge = std::min(flow.end_ps, EndOf(bin));
     const auto by_edge =
         length == 0 ? bytes
                     : static_cast<std::int64_t>(Wide{bytes} * (edge - flow.start_ps) / length);
@@ -94,7 +94,11 @@ void LinkLoad::Spread(const FlowRecord& flow) {
     for (const std::uint32_t link : links) Add(link, std::min(bin, kMaxBins - 1), by_edge - before);
     before = by_edge;
     ++bin;
-  } while (bin_ps_ * static_cast<std::int64_t>(bin) < flow.end_ps);
+  } while (EndOf(bin - 1) < flow.end_ps);
+}
+
+void LinkLoad::ReachTo(std::int64_t end_ps) {
+  while (EndOf(kMaxBins - 1) < end_ps) DoubleBins();
 }
 
 void LinkLoad::DoubleBins() {
@@ -146,9 +150,12 @@ void LinkLoad::Blame(const FlowRecord& record, std::int64_t lost_ps) {
   for (std::size_t index = 0; index < pressure.of_others.size(); ++index) {
     up_to_here += pressure.of_others[index];
     if (pressure.of_others[index] == 0) continue;
+    // The last one takes what is left: large times are no whole doubles.
     const std::int64_t so_far =
-        std::llround(static_cast<double>(lost_ps) *
-                     (static_cast<double>(up_to_here) / static_cast<double>(of_others)));
+        up_to_here == of_others
+            ? lost_ps
+            : std::llround(static_cast<double>(lost_ps) *
+                           (static_cast<double>(up_to_here) / static_cast<double>(of_others)));
     const std::uint32_t culprit = demands_[pressure.link][index].cause;
     LinkLoss& loss = losses_[{victim, culprit, pressure.link}];
     ++loss.num_flows;
@@ -160,9 +167,9 @@ void LinkLoad::Blame(const FlowRecord& record, std::int64_t lost_ps) {
 
 LinkHistory LinkLoad::History(std::int64_t end_ps) && {
   LinkHistory history{.num_slow_flows = num_slow_flows_, .lost_ps = lost_ps_};
-  while (end_ps > bin_ps_ * static_cast<std::int64_t>(kMaxBins)) DoubleBins();
+  ReachTo(end_ps);
   history.bin_ps = bin_ps_;
-  history.num_bins = static_cast<std::size_t>((end_ps + bin_ps_ - 1) / bin_ps_);
+  history.num_bins = static_cast<std::size_t>(end_ps / bin_ps_ + (end_ps % bin_ps_ > 0 ? 1 : 0));
   std::vector<std::int64_t> room(history.num_bins);
   for (std::size_t link = 0; link < traffic_.links.size(); ++link) {
     const double bandwidth = traffic_.links[link].link.bandwidth.value();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -79,6 +80,13 @@ class LinkLoad {
     bytes_[link * kMaxBins + bin] += bytes;
   }
   void DoubleBins();
+  /// Doubles them until the last one ends no earlier than that.
+  void ReachTo(std::int64_t end_ps);
+  /// Where a bin ends; the last one of all on the last instant of the clock at most.
+  std::int64_t EndOf(std::size_t bin) const {
+    const Wide end = Wide{bin_ps_} * static_cast<std::int64_t>(bin + 1);
+    return static_cast<std::int64_t>(std::min<Wide>(end, INT64_MAX));
+  }
   /// Where the flow's path was asked for most.
   Pressure Bottleneck(const FlowRecord& flow) const;
   void Blame(const FlowRecord& flow, std::int64_t lost_ps);
@@ -91,7 +99,7 @@ class LinkLoad {
   std::vector<LinkCause> causes_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, LinkLoss> losses_;
   std::uint64_t num_slow_flows_ = 0;
-  std::int64_t lost_ps_ = 0;
+  SummedPicoseconds lost_ps_ = 0;
 };
 
 }  // namespace isthmus::sim

@@ -12,7 +12,7 @@ namespace isthmus::studies::internal {
 namespace {
 
 // What flows of one cause lost to other jobs, by link.
-using LostByLink = std::map<std::uint32_t, std::int64_t>;
+using LostByLink = std::map<std::uint32_t, sim::SummedPicoseconds>;
 
 // Worst of all, and how many links cost nearly as much.
 struct Worst {
@@ -22,7 +22,7 @@ struct Worst {
 
 Worst WorstOf(const LostByLink& lost) {
   constexpr double kNearly = 0.99;
-  std::int64_t most = 0;
+  sim::SummedPicoseconds most = 0;
   Worst worst;
   for (const auto& [link, lost_ps] : lost) {
     if (lost_ps <= most) continue;

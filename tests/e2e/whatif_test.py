@@ -61,7 +61,7 @@ class WhatIfTest(isthmus_cli.CliTest):
              "after": "100 GB/s"},
             {"key": "workload.global_batch", "before": "128", "after": "64"}])
         self.assertFalse(answer["same_program"])
-        self.assertTrue(all(term["op"] is None for term in answer["terms"]))
+        self.assertTrue(all(term["op"] for term in answer["terms"]))
 
     def test_set_is_of_the_base(self):
         answer = self.ask(QUICKSTART, "--set", "workload.global_batch=64", "--change",

@@ -124,6 +124,31 @@ TEST(FlowNetwork, TwoMessagesShareTheNicThatBothLeaveBy) {
   EXPECT_EQ(network.num_shared_flows(), 2U);
 }
 
+TEST(FlowNetwork, WhatOutlastsTheClockIsAnError) {
+  // 6e6 B over a NIC of 1 B/s take 6e6 s; the clock ends after 9.2e6.
+  topology::ClusterSpec spec = topology::H100Dgx(3);
+  spec.node_groups.front().nic_bandwidth.value = base::BytesPerSecond(1);
+  const topology::Cluster cluster(spec);
+  sim::TrafficMap map(cluster);
+  const std::uint32_t one = map.Message(DeviceId(0), DeviceId(8));
+  const std::uint32_t other = map.Message(DeviceId(0), DeviceId(16));
+  const sim::Traffic traffic = std::move(map).Settled();
+  const auto run = [&](auto make_solver, double bytes, std::int64_t delay_ps, bool shares) {
+    sim::FlowNetwork network(traffic, make_solver);
+    network.Start(0, delay_ps, one, bytes, Purpose::kPipeline, {});
+    if (shares) network.Start(0, delay_ps, other, bytes, Purpose::kPipeline, {.a = 1});
+    while (network.NextEvent() != sim::FlowNetwork::kNever) network.Advance(network.NextEvent());
+  };
+  constexpr std::int64_t kDelay = 6'000'000'000'000'000'000;
+  EXPECT_NO_THROW(run(MakeMaxMin, 6e6, 0, false));
+  EXPECT_THROW(run(MakeMaxMin, 6e6, kDelay, false), base::Error);
+  EXPECT_THROW(run(MakeMaxMin, 12e6, 0, false), base::Error);
+  if (!HasSimGrid()) return;
+  EXPECT_NO_THROW(run(sim::LoadFlowSolver, 4e6, 0, true));
+  EXPECT_THROW(run(sim::LoadFlowSolver, 6e6, 0, true), base::Error);  // 12e6 s for both
+  EXPECT_THROW(run(sim::LoadFlowSolver, 2e15, 0, true), base::Error);
+}
+
 TEST(FlowNetwork, OppositeDirectionsDontMeet) {
   const topology::Cluster cluster = Nodes(2);
   sim::TrafficMap map(cluster);

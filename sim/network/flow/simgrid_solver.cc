@@ -100,7 +100,9 @@ class SimGridSolver : public FlowSolver {
     if (num_active_ == 0) return std::nullopt;
     const double clock = sg::Engine::get_clock();
     next_ = clock + model_->next_occurring_event(clock);
-    return begin_ps_ + std::llround((next_ - begin_) * kPicosecondsPerUnit);
+    const double after_ps = (next_ - begin_) * kPicosecondsPerUnit;
+    if (after_ps >= static_cast<double>(INT64_MAX - begin_ps_)) return INT64_MAX;
+    return begin_ps_ + std::llround(after_ps);
   }
 
   void TakeEnded(std::int64_t now_ps, std::vector<std::uint32_t>& ended) override {

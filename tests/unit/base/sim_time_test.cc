@@ -45,5 +45,24 @@ TEST(SimTime, DurationsBeyondTheClockAreErrors) {
   EXPECT_THROW(ToPicoseconds(Seconds(std::numeric_limits<double>::infinity())), Error);
 }
 
+TEST(SimTime, SumsPastTheClockAreErrorsThatNameWhatTakesThatLong) {
+  // The clock ends at 2^63 - 1 ps = 9,223,372.04 s.
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  const auto name = [] { return std::string("op 3"); };
+  EXPECT_EQ(Later(kEnd - 5, 5, name), kEnd);
+  try {
+    Later(kEnd - 5, 6, name);
+    FAIL() << "past the end";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "op 3 takes 6e-12 s from 9.223e+06 s on, past the simulated clock's range of 106 "
+                 "days\n  hint: look for a rate or a time that no machine has, or simulate fewer "
+                 "steps (step.num_steps)");
+  }
+  EXPECT_EQ(RoundPicoseconds(2.5), 3);
+  EXPECT_THROW(RoundPicoseconds(9.3e18), Error);
+  EXPECT_THROW(RoundPicoseconds(std::numeric_limits<double>::quiet_NaN()), Error);
+}
+
 }  // namespace
 }  // namespace isthmus::base

@@ -108,15 +108,28 @@ TEST(StepDifferenceTest, OtherIsWhatIsSmallWhateverItsSigns) {
   EXPECT_EQ(TakeApart(Base(), Base()).num_named, 0U);
 }
 
-TEST(StepDifferenceTest, OpsOfAnotherProgramArePutTogether) {
-  Figures changed = Changed();
+TEST(StepDifferenceTest, OpsOfAnotherProgramAreMatchedByName) {
+  // The forward is in other microbatches and blocks; only the changed program gathers parameters.
+  Figures changed =
+      StepOf({Piece("all_gather parameter_gather llm", "dp_comm", "collective", 5 * kMs, "nic"),
+              Piece("forward llm mb7 block 3", "compute", "compute", 22 * kMs),
+              Piece("pipeline exchange mb7: 4 out, 0 in", "pipeline_comm", "p2p", 2 * kMs, "nic"),
+              Piece("backward llm mb7", "compute", "compute", 40 * kMs)});
   changed.program_hash = "2";
-  const StepDifference difference = TakeApart(Base(), std::move(changed));
+  const StepDifference difference = TakeApart(Base(), std::move(changed), 0);
   EXPECT_FALSE(difference.same_program);
-  // compute (forward and backward), messages, the wait, the optimizer.
-  ASSERT_EQ(difference.terms.size(), 4U);
-  EXPECT_EQ(difference.terms[0].category, "pipeline_comm");
-  for (const DifferenceTerm& term : difference.terms) EXPECT_EQ(term.op, "");
+  ASSERT_EQ(difference.notes.size(), 1U);
+  // +5 ms of the gather, -3 ms of the optimizer that is gone, 22 - 20 ms of the forward, -1 ms of
+  // the wait; exchange and backward are as long.
+  ASSERT_EQ(difference.num_named, 4U);
+  EXPECT_EQ(difference.terms[0].op, "all_gather parameter_gather llm");
+  EXPECT_EQ(difference.terms[0].base_pieces, 0);
+  EXPECT_EQ(difference.terms[1].op, "optimizer step llm");
+  EXPECT_EQ(difference.terms[1].changed_pieces, 0);
+  EXPECT_EQ(difference.terms[2].op, "forward llm");
+  EXPECT_EQ(difference.terms[2].base_pieces, 2);
+  EXPECT_EQ(difference.terms[2].difference_ps(), 2 * kMs - 1);
+  EXPECT_EQ(difference.terms[3].category, "host");
 }
 
 TEST(StepDifferenceTest, JsonSumsToTheDifference) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "tests/unit/sim/cost_profiles.h"
 #include "tests/unit/sim/tiny_program.h"
 
@@ -33,6 +35,22 @@ TEST(Engine, RunsALaneInOrder) {
   EXPECT_EQ(run.events, (std::vector<Event>{{0, 0, 0, 0, 0, 100}, {0, 1, 0, 100, 100, 130}}));
   EXPECT_EQ(run.result.end_ps, 130);
   EXPECT_EQ(run.result.num_ops, 2U);
+}
+
+TEST(Engine, ARunThatOutlastsTheClockIsAnErrorThatNamesTheOp) {
+  // Three times 46 days; the clock has 106.
+  constexpr std::int64_t kDays46 = 4'000'000'000'000'000'000;
+  plan::Program program = EmptyProgram({});
+  RoleSketch sketch(program);
+  for (int op = 0; op < 3; ++op) sketch.Compute(kDays46);
+  sketch.Give({0});
+  try {
+    RunGiven(program);
+    FAIL() << "it should be an error";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("op 2 of rank 0"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("takes 4e+06 s from 8e+06 s on, past"));
+  }
 }
 
 TEST(Engine, RunsLanesBesideEachOther) {

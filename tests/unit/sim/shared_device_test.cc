@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace isthmus::sim {
 namespace {
 
@@ -92,6 +94,16 @@ TEST(SharedDevice, HandlesHoursOfWork) {
   const std::int64_t work = 2'400'000'000'000'000;
   for (std::uint32_t job = 0; job < 7; ++job) device.Start(0, job, work);
   EXPECT_EQ(device.NextEnd(), (End{work / 3 * 7, 0}));
+}
+
+TEST(SharedDevice, HandlesMonthsOfWorkAndNoMore) {
+  // 8e6 s alone; two on one core take 16e6, past the clock's 9.2e6.
+  constexpr std::int64_t kWork = 8'000'000'000'000'000'000;
+  SharedDevice device(1);
+  device.Start(0, 0, kWork);
+  EXPECT_EQ(device.NextEnd()->first, kWork);
+  device.Start(0, 1, kWork);
+  EXPECT_THROW(device.NextEnd(), base::Error);
 }
 
 TEST(SharedDevice, SlowsKernelsByWhatElseRunsButNotWhatWasMeasuredBesideOthers) {

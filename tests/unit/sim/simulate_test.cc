@@ -212,6 +212,33 @@ TEST_F(SimulateTest, NamesTheTransferAndTheCutWhereDeadLinksLeaveNoWay) {
   }
 }
 
+TEST_F(SimulateTest, NamesTheCollectiveWhereTheFabricIsSplit) {
+  // Every GPU has its NIC and every leaf an uplink, but those of node 0 end at spine 1, those of
+  // node 1 at spine 0. Only gradients and parameters cross nodes: between ranks r and r + 8.
+  topology::ClusterSpec spec = topology::H100Dgx(2);
+  spec.fabric.nodes_per_leaf_group = {1, "test"};
+  spec.fabric.num_spines = {2, "test"};
+  spec.fabric.wiring = topology::LeafWiring::kShared;
+  spec.fabric.ecmp.emplace();
+  for (int node = 0; node < 2; ++node) {
+    spec.link_faults.push_back(
+        {.part = topology::FaultyPart::kUplink, .node = base::NodeId(node), .to = node});
+  }
+  const plan::Job job =
+      tests::SmallJob("split", plan::Placement::kColocated, {tests::SmallLlm({.tp = 8, .dp = 2})});
+  for (const Network network : {Network::kNccl, Network::kFlow}) {
+    traces::Recorder recorder;
+    try {
+      Simulate(plan::Build(job), topology::Cluster(spec), profile_, {.network = network}, {},
+               recorder);
+      FAIL();
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("dead links cut GPU 0 off from GPU 8"));
+      EXPECT_THAT(error.what(), HasSubstr("needed by: collectives of ranks 0 to 8 (2 of them)"));
+    }
+  }
+}
+
 TEST_F(SimulateTest, JitterIsOfEveryRankByItself) {
   topology::ClusterSpec spec = topology::H100Dgx(2);
   spec.jitter = topology::Jitter{.seed = 7, .compute = {.deviation = 0.03}};

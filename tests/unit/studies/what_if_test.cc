@@ -23,6 +23,7 @@
 namespace isthmus::studies {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kPicosecondsPerSecond = 1e12;
@@ -141,16 +142,32 @@ TEST(WhatIfTest, AChangeThatDecidesNothingHasNoTerms) {
   EXPECT_EQ(difference.num_named, 0U);
 }
 
-TEST(WhatIfTest, AnotherProgramIsComparedByModule) {
+TEST(WhatIfTest, NotesTellWhatClosedFormsDontSee) {
+  const auto notes = [](const std::string& change, sim::Network network) {
+    return Ask("pp: 2", 1, 2, {change}, network).notes;
+  };
+  const std::string spines = "cluster.fabric.oversubscription=4";
+  EXPECT_THAT(notes(spines, sim::Network::kNccl), ElementsAre(HasSubstr("--network flow")));
+  EXPECT_THAT(notes("cluster.pcie.latency=2x", sim::Network::kNccl),
+              ElementsAre(HasSubstr("--network flow")));
+  EXPECT_THAT(notes("cluster.nic.bandwidth=2x", sim::Network::kNccl),
+              ElementsAre(HasSubstr("uplinks are built for the NICs")));
+  EXPECT_THAT(notes("cluster.slow_gpus=[{gpu: 0, speed_factor: 0.5}]", sim::Network::kNccl),
+              ElementsAre());
+  if (!tests::HasFlows()) return;
+  EXPECT_THAT(notes(spines, sim::Network::kFlow), ElementsAre());
+}
+
+TEST(WhatIfTest, AnotherProgramIsComparedByNamesOfOps) {
   const auto difference = Ask("tp: 2", 2, 1, {"workload.global_batch=2x"});
   EXPECT_FALSE(difference.same_program);
   EXPECT_EQ(difference.notes.size(), 1U);
-  for (const reports::DifferenceTerm& term : difference.terms) EXPECT_EQ(term.op, "");
   // Twice the microbatches on one stage: what lies in them doubles.
-  const reports::DifferenceTerm& compute = Find(difference, "", "compute");
-  EXPECT_EQ(compute.module, "llm");
-  EXPECT_NEAR(static_cast<double>(compute.changed_ps) / static_cast<double>(compute.base_ps), 2,
-              0.05);
+  for (const char* op : {"forward llm", "backward llm"}) {
+    const reports::DifferenceTerm& compute = Find(difference, op, "compute");
+    EXPECT_NEAR(static_cast<double>(compute.changed_ps) / static_cast<double>(compute.base_ps), 2,
+                0.05);
+  }
   EXPECT_EQ(difference.changes.front().before, "2");
   EXPECT_EQ(difference.changes.front().after, "4");
 }

@@ -166,6 +166,18 @@ class Values {
   Node defaults_ = Node::Map();
 };
 
+// That what is at the assignment's key can't be multiplied.
+void AddNoNumber(std::string_view assignment, const std::string& before,
+                 internal::Diagnostics& diagnostics) {
+  const std::string_view value = ValueOf(assignment);
+  diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},
+                  fmt::format("there is no number that {} could multiply", value),
+                  before.empty() ? "give the value itself"
+                                 : fmt::format("it is {}; give the value itself, a text in "
+                                               "quotes: {}='\"{}\"'",
+                                               before, KeyOf(assignment), value));
+}
+
 }  // namespace
 
 bool NeedsBase(std::string_view assignment) {
@@ -197,14 +209,7 @@ std::vector<Change> ChangesOf(const Scenario& base, const std::vector<std::strin
     for (std::string& key : keys) {
       std::string before = values.At(key);
       const std::optional<std::string> scaled = factor ? Scaled(before, *factor) : std::nullopt;
-      if (factor && !scaled && values.Has(key)) {
-        diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},
-                        fmt::format("there is no number that {} could multiply", value),
-                        before.empty() ? "give the value itself"
-                                       : fmt::format("it is {}; give the value itself, a text in "
-                                                     "quotes: {}='\"{}\"'",
-                                                     before, key, value));
-      }
+      if (factor && !scaled && values.Has(key)) AddNoNumber(assignment, before, diagnostics);
       std::string after = factor ? scaled.value_or('"' + value + '"') : value;
       if (std::ranges::find(changes, key, &Change::key) != changes.end()) {
         diagnostics.Add({internal::Origin::Kind::kSet, std::string(KeyOf(assignment)), 0, 0}, {},

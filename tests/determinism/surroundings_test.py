@@ -1,5 +1,5 @@
 """A simulation's bytes don't depend on a locale with decimal commas, on processors or on threads that
-libraries are told to use; it has one."""
+libraries are told to use. (A simulation itself runs in one thread, whatever these say.)"""
 
 import os
 import shutil
@@ -35,12 +35,6 @@ def comma_locale(folder):
                        capture_output=True, check=False)
     made = {"LC_ALL": LOCALE, "LOCPATH": folder}
     return made if decimal_point(made) == "," else None
-
-
-def threads_of(pid):
-    """How many threads a process has right now, in a set; empty if it is over."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return {line.split()[1] for line in file if line.startswith("Threads:")}
 
 
 class SurroundingsTest(isthmus_cli.CliTest):
@@ -82,20 +76,6 @@ class SurroundingsTest(isthmus_cli.CliTest):
     def test_the_number_of_threads_changes_nothing(self):
         env = {"OMP_NUM_THREADS": "7", "OPENBLAS_NUM_THREADS": "7"}
         self.assert_same_bytes(lambda options: self.bytes_of(options, env))
-
-    @unittest.skipUnless(os.path.exists("/proc/self/status"), "no /proc")
-    def test_a_simulation_has_one_thread(self):
-        for network, fold in MODELS:
-            if network == "flow" and not isthmus_cli.HAS_FLOW:
-                continue
-            command = [isthmus_cli.BINARY, "simulate", SCENARIO, "--network", network, "--fold", fold]
-            with self.subTest(network=network, fold=fold), \
-                    subprocess.Popen(command, cwd=isthmus_cli.SOURCE_DIR, stdout=subprocess.DEVNULL) as process:
-                seen = set()
-                while process.poll() is None:
-                    seen |= threads_of(process.pid)
-                self.assertEqual(process.returncode, 0)
-                self.assertEqual(seen, {"1"})
 
     @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "no processors to choose from")
     def test_the_number_of_processors_changes_nothing(self):

@@ -2,6 +2,7 @@
 
 #include "studies/what_if.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -34,14 +35,14 @@ const T& AnyOf(base::RandomStream& random, const std::vector<T>& values) {
       random.UniformInt(0, static_cast<std::int64_t>(values.size()) - 1))];
 }
 
-// One to three changes that each of the scenarios can take.
+// One to three changes, each of another key, that each of the scenarios can take.
 std::vector<std::string> RandomChanges(base::RandomStream& random) {
   std::vector<std::string> changes;
   const std::int64_t count = random.UniformInt(1, 3);
   for (std::int64_t index = 0; index < count; ++index) {
     const double factor = 0.1 * static_cast<double>(random.UniformInt(1, 30));
     const std::int64_t gpu = random.UniformInt(0, 7);
-    changes.push_back(AnyOf<std::string>(
+    const std::string change = AnyOf<std::string>(
         random,
         {fmt::format("cluster.nic.bandwidth={:.1f}x", factor),
          fmt::format("cluster.nvlink.bandwidth={:.1f}x", factor),
@@ -55,7 +56,10 @@ std::vector<std::string> RandomChanges(base::RandomStream& random) {
                      "time: 1 ms}}}}}}",
                      gpu),
          fmt::format("parameters.clock.bf16.ratio={:.2f}", 0.5 + 0.1 * factor),
-         "workload.global_batch=2x", "optimizer.bucket_parameters=100000000"}));
+         "workload.global_batch=2x", "optimizer.bucket_parameters=100000000"});
+    const std::string key = change.substr(0, change.find('=') + 1);
+    if (std::ranges::none_of(changes, [&](const auto& other) { return other.starts_with(key); }))
+      changes.push_back(change);
   }
   return changes;
 }

@@ -1,3 +1,17 @@
+# isthmus_test_header(<pch> [<option>...]): the precompiled header of all tests that are compiled with
+# these options: GoogleTest and what nearly every test includes, a quarter of its compile time.
+function(isthmus_test_header pch)
+  if(TARGET ${pch})
+    return()
+  endif()
+  add_library(${pch} OBJECT "${PROJECT_SOURCE_DIR}/cmake/test_pch.cc")
+  target_link_libraries(${pch} PRIVATE isthmus_warnings GTest::gmock GTest::gtest Threads::Threads)
+  target_compile_options(${pch} PRIVATE ${ARGN})
+  target_precompile_headers(${pch} PRIVATE
+    <cstdint> <functional> <map> <memory> <optional> <string> <vector>
+    <gmock/gmock.h> <gtest/gtest.h>)
+endfunction()
+
 # isthmus_test(<name> LABEL <label> SOURCES <file>... [DEPENDS <our libraries>...] [LINK <others>...])
 #
 # Makes program <name> from GoogleTest sources and gives ctest one entry per test, "<label>.<test>",
@@ -19,6 +33,11 @@ function(isthmus_test name)
   if(ISTHMUS_SANITIZE AND arg_LABEL STREQUAL "unit")
     # The sanitizers make optimising GoogleTest's macros dear, and these tests are short.
     target_compile_options(${name} PRIVATE -O0)
+    isthmus_test_header(isthmus_test_pch_plain -O0)
+    target_precompile_headers(${name} REUSE_FROM isthmus_test_pch_plain)
+  else()
+    isthmus_test_header(isthmus_test_pch)
+    target_precompile_headers(${name} REUSE_FROM isthmus_test_pch)
   endif()
   gtest_discover_tests(${name}
     TEST_PREFIX "${arg_LABEL}."

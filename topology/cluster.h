@@ -75,6 +75,10 @@ class Cluster {
   base::DeviceId HostOf(base::DeviceId gpu) const;
   /// The GPU's own NIC, dead or alive; absent in a cluster without NICs.
   std::optional<base::DeviceId> NicOf(base::DeviceId gpu) const;
+  /// The NIC that Locality counts the GPU with: its own unless dead links cut it off from that, or
+  /// that from the leaf switch or, for a group that leaves its leaf group, the spines. Throws
+  /// base::Error if there is none left.
+  std::optional<base::DeviceId> UsedNicOf(base::DeviceId gpu, bool leaves_leaf_group) const;
   /// 1 unless the spec has it as a slow GPU.
   double SpeedFactorOf(base::DeviceId gpu) const;
   bool AreInOneNvlinkDomain(base::DeviceId a, base::DeviceId b) const;
@@ -130,7 +134,12 @@ class Cluster {
                                 const ClusterGraph& graph) const;
 
   GroupLocality LocalityInOrder(std::span<const base::Rank> ranks) const;
-  int UsedNic(base::DeviceId gpu, const internal::GpuPlace& place, bool leaves_leaf_group) const;
+  struct NicUse {
+    int nic = 0;
+    base::BytesPerSecond to_nic;  // of the slowest link between the GPU and the NIC
+  };
+  NicUse UseOfNic(base::DeviceId gpu, const internal::GpuPlace& place,
+                  bool leaves_leaf_group) const;
   bool HasDeadNic(int nic, bool leaves_leaf_group) const;
   base::BytesPerSecond NicBandwidth(int nic) const;
   std::optional<Route> RouteToSpines(base::DeviceId gpu, const ClusterGraph& graph) const;

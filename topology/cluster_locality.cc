@@ -139,18 +139,30 @@ bool Cluster::HasDeadNic(int nic, bool leaves_leaf_group) const {
 }
 
 // The GPU's own NIC unless the way to it or beyond is dead; then the one on the way to a spine.
-int Cluster::UsedNic(base::DeviceId gpu, const GpuPlace& place, bool leaves_leaf_group) const {
-  if (link_factors_.empty()) return place.pcie_switch;
+Cluster::NicUse Cluster::UseOfNic(base::DeviceId gpu, const GpuPlace& place,
+                                  bool leaves_leaf_group) const {
   const bool is_cut_off =
-      IsDead(internal::kGpuPcie, gpu.value()) || HasDeadNic(place.pcie_switch, leaves_leaf_group);
-  if (!is_cut_off) return place.pcie_switch;
+      !link_factors_.empty() &&
+      (IsDead(internal::kGpuPcie, gpu.value()) || HasDeadNic(place.pcie_switch, leaves_leaf_group));
+  if (!is_cut_off) {
+    return {place.pcie_switch, GroupOf(*place.block).pcie_bandwidth.value *
+                                   BandwidthFactorOf(internal::kGpuPcie, gpu.value())};
+  }
   const ClusterGraph graph = ClusterGraph::OfDomainsOf(*this, gpu, gpu);
   const std::optional<Route> route = RouteToSpines(gpu, graph);
   if (!route) ThrowCutOff(gpu, gpu, graph);
+  base::BytesPerSecond to_nic = route->links.front().bandwidth;
   for (const Link& link : route->links) {
-    if (link.kind == LinkKind::kNic) return numbering_.NumberOf(link.from);
+    if (link.kind == LinkKind::kNic) return {numbering_.NumberOf(link.from), to_nic};
+    to_nic = std::min(to_nic, link.bandwidth);
   }
   ISTHMUS_CHECK(false, "a route from GPU {} to a spine has no NIC", gpu.value());
+}
+
+std::optional<base::DeviceId> Cluster::UsedNicOf(base::DeviceId gpu, bool leaves_leaf_group) const {
+  const GpuPlace place = numbering_.PlaceOf(gpu.value());
+  if (!place.block->has_nics) return std::nullopt;
+  return numbering_.DeviceOf(DeviceKind::kNic, UseOfNic(gpu, place, leaves_leaf_group).nic);
 }
 
 // Of the GPU's NVLink, or of the detour to its neighbour if that is dead; absent for a GPU that is
@@ -188,9 +200,9 @@ GroupLocality Cluster::LocalityInOrder(std::span<const base::Rank> ranks) const 
     tally.AddRank(place, numbering_.PodOfLeafGroup(place.leaf_group), gpu);
     if (const auto in_node = BandwidthInNode(gpu, place)) tally.AddInNodeBandwidth(*in_node);
     if (!place.block->has_nics) continue;
-    const int nic = UsedNic(gpu, place, leaves_leaf_group);
-    tally.AddNic((nic - place.block->first_switch) % place.block->switches_per_node,
-                 NicBandwidth(nic));
+    const NicUse use = UseOfNic(gpu, place, leaves_leaf_group);
+    tally.AddNic((use.nic - place.block->first_switch) % place.block->switches_per_node,
+                 std::min(use.to_nic, NicBandwidth(use.nic)));
   }
   GroupLocality locality = tally.Finish(spec_.fabric.wiring);
   if (numbering_.is_custom() && locality.num_nodes > 1) {

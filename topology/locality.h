@@ -33,7 +33,8 @@ struct GroupLocality {
   /// Per GPU and direction, least over the group's GPUs; of the detour to its neighbour for a GPU
   /// whose NVLink is dead. 0 if all nodes have one GPU.
   base::BytesPerSecond slowest_nvlink{0};
-  /// Per NIC and direction, least over the NICs used.
+  /// Per NIC and direction, least over the NICs used: what it and the links between it and the GPU
+  /// (PCIe; NVLink before that on a detour) let through.
   base::BytesPerSecond slowest_nic{0};
 
   bool is_in_one_nvlink_domain() const { return num_nodes == 1; }

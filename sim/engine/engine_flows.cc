@@ -42,15 +42,10 @@ void Engine::Flow(std::uint32_t shape, std::int64_t bytes, std::int64_t alone_ps
                   std::int64_t timed_bytes, plan::Purpose purpose, FlowTag tag, std::int64_t now) {
   FlowNetwork& network = *options_.network;
   ++num_flowing_;
-  const auto size = static_cast<double>(bytes);
   const std::int64_t wire_ps = network.WirePs(shape, static_cast<double>(timed_bytes));
-  // Where a closed form takes less than the edges that we give the algorithm, it moves less.
-  const double moved = wire_ps > alone_ps
-                           ? size * static_cast<double>(alone_ps) / static_cast<double>(wire_ps)
-                           : size;
-  const std::int64_t delay =
-      wire_ps > alone_ps ? alone_ps - network.WirePs(shape, moved) : alone_ps - wire_ps;
-  network.Start(now, std::max<std::int64_t>(0, delay), shape, moved, purpose, tag);
+  // The closed form knows neither all links nor what shares them: bytes cost what the wires take.
+  network.Start(now, std::max<std::int64_t>(0, alone_ps - wire_ps), shape,
+                static_cast<double>(bytes), purpose, tag);
 }
 
 bool Engine::FlowsCollective(std::uint32_t at, std::int64_t now) {

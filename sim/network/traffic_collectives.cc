@@ -3,25 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "sim/network/traffic_map.h"
 
 namespace isthmus::sim {
 
 using plan::CollectiveKind;
-
-/// The nodes (NVLink domains) that a group is on, in the order of its ranks, and what it has there.
-struct TrafficMap::Placed {
-  struct Node {
-    std::vector<base::DeviceId> gpus;
-    std::vector<base::DeviceId> doors;  // the first GPU of each NIC that the group uses
-  };
-  std::vector<Node> nodes;
-  int num_ranks = 0;
-  int num_nics = 0;  // used in a node, least over nodes
-};
 
 TrafficMap::Placed TrafficMap::Place(const std::vector<base::DeviceId>& gpus) const {
   Placed placed{.num_ranks = static_cast<int>(gpus.size())};
@@ -32,14 +21,30 @@ TrafficMap::Placed TrafficMap::Place(const std::vector<base::DeviceId>& gpus) co
     if (is_new) placed.nodes.emplace_back();
     placed.nodes[at->second].gpus.push_back(gpu);
   }
+  if (placed.nodes.size() == 1) return placed;
+  const auto [first, last] = std::minmax_element(gpus.begin(), gpus.end());
+  const bool leaves_leaf_group =
+      cluster_.DeviceAt(*first).leaf_group != cluster_.DeviceAt(*last).leaf_group;
   for (Placed::Node& node : placed.nodes) {
-    std::set<std::optional<base::DeviceId>> nics;
-    for (const base::DeviceId gpu : node.gpus)
-      if (nics.insert(cluster_.NicOf(gpu)).second) node.doors.push_back(gpu);
+    AddDoors(node, leaves_leaf_group);
     const int num_doors = static_cast<int>(node.doors.size());
     placed.num_nics = placed.num_nics == 0 ? num_doors : std::min(placed.num_nics, num_doors);
   }
   return placed;
+}
+
+// The first GPU of each NIC that routes take, one whose own NIC it is if there is any.
+void TrafficMap::AddDoors(Placed::Node& node, bool leaves_leaf_group) const {
+  for (const base::DeviceId gpu : node.gpus) {
+    const std::optional<base::DeviceId> nic = cluster_.UsedNicOf(gpu, leaves_leaf_group);
+    ISTHMUS_CHECK(nic.has_value(), "GPU {} has no NIC", gpu.value());
+    const auto known = std::ranges::find(node.doors, *nic, &Placed::Door::nic);
+    if (known == node.doors.end()) {
+      node.doors.push_back({gpu, *nic, cluster_.DeviceAt(*nic).index});
+    } else if (cluster_.NicOf(gpu) == nic && cluster_.NicOf(known->gpu) != nic) {
+      known->gpu = gpu;
+    }
+  }
 }
 
 std::uint32_t TrafficMap::Collective(CollectiveKind kind, const std::vector<base::DeviceId>& gpus) {
@@ -57,7 +62,9 @@ std::uint32_t TrafficMap::Collective(CollectiveKind kind, const std::vector<base
 
 namespace {
 
-/// Bytes per byte of the collective's size on an edge between nodes, over one of q NICs.
+/// Bytes per byte of the collective's size on an edge between nodes, over one of q NICs. Where the
+/// ring goes through all n GPUs, (n - 1) / n of it cross each edge; WireBytes has (nodes - 1) /
+/// nodes there, since it bounds algorithms that send a node no byte twice as well.
 double ShareAcross(CollectiveKind kind, double n, double nodes, double q) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -110,9 +117,31 @@ void TrafficMap::AddRings(Shape& shape, CollectiveKind kind, const Placed& place
   for (std::size_t at = 0; at + (IsChain(kind) ? 1 : 0) < num_nodes; ++at) {
     const Placed::Node& from = placed.nodes[at];
     const Placed::Node& to = placed.nodes[(at + 1) % num_nodes];
-    for (std::size_t nic = 0; nic < static_cast<std::size_t>(q); ++nic)
-      AddEdge(shape, from.doors[nic], to.doors[nic], share);
+    for (const auto& [out, in] : PairsOfDoors(from, to, static_cast<std::size_t>(q)))
+      AddEdge(shape, out, in, share);
   }
+}
+
+// q doors of either node, no door twice; those on one rail together as far as there are any.
+std::vector<std::pair<base::DeviceId, base::DeviceId>> TrafficMap::PairsOfDoors(
+    const Placed::Node& from, const Placed::Node& to, std::size_t q) {
+  std::vector<std::pair<base::DeviceId, base::DeviceId>> pairs;
+  std::vector<Placed::Door> outs = from.doors;
+  std::vector<Placed::Door> ins = to.doors;
+  for (const bool is_same_rail : {true, false}) {
+    for (auto out = outs.begin(); out != outs.end() && pairs.size() < q;) {
+      const auto in = std::ranges::find_if(
+          ins, [&](const Placed::Door& door) { return !is_same_rail || door.rail == out->rail; });
+      if (in == ins.end()) {
+        ++out;
+        continue;
+      }
+      pairs.emplace_back(out->gpu, in->gpu);
+      ins.erase(in);
+      out = outs.erase(out);
+    }
+  }
+  return pairs;
 }
 
 // The GPU at the same place in another one's node, whether or not it is of the group: what a rank

@@ -48,9 +48,8 @@ std::uint32_t TrafficMap::AddShape(Shape shape) {
     for (const std::uint32_t link : path.links) load[link] += part.share;
   }
   for (const auto& [number, share] : load) {
-    const topology::Link& link = traffic_.links[number].link;
-    if (link.kind >= topology::LinkKind::kUplink) continue;
-    shape.seconds_per_byte = std::max(shape.seconds_per_byte, share / link.bandwidth.value());
+    const base::BytesPerSecond rate = traffic_.links[number].link.bandwidth;
+    shape.seconds_per_byte = std::max(shape.seconds_per_byte, share / rate.value());
   }
   traffic_.shapes.push_back(std::move(shape));
   return static_cast<std::uint32_t>(traffic_.shapes.size() - 1);

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -38,8 +39,7 @@ struct TrafficPart {
 struct TrafficShape {
   std::vector<TrafficPart> parts;
   /// How long a byte of its size takes if nothing else is on the network: the largest over its
-  /// flows of share / rate, and over its links but those above leaf switches of all shares / rate.
-  /// (A closed form knows nothing of what many NICs share.)
+  /// flows of share / rate of the slowest link, and over its links of all shares / rate.
   double seconds_per_byte = 0;
 };
 
@@ -75,7 +75,21 @@ class TrafficMap {
   Traffic Settled() &&;
 
  private:
-  struct Placed;  // a group's members by node
+  /// A group's members by node (an NVLink domain).
+  struct Placed {
+    struct Door {
+      base::DeviceId gpu;
+      base::DeviceId nic;
+      int rail = 0;
+    };
+    struct Node {
+      std::vector<base::DeviceId> gpus;
+      std::vector<Door> doors;  // one for each NIC that the group uses
+    };
+    std::vector<Node> nodes;  // in the order of its ranks
+    int num_ranks = 0;
+    int num_nics = 0;  // used in a node, least over nodes; 0 in one node
+  };
   using Shape = TrafficShape;
 
   std::uint32_t PathOver(std::span<const topology::Link> links);
@@ -83,6 +97,9 @@ class TrafficMap {
   std::uint32_t AddShape(Shape shape);
   void AddEdge(Shape& shape, base::DeviceId from, base::DeviceId to, double share);
   Placed Place(const std::vector<base::DeviceId>& gpus) const;
+  void AddDoors(Placed::Node& node, bool leaves_leaf_group) const;
+  static std::vector<std::pair<base::DeviceId, base::DeviceId>> PairsOfDoors(
+      const Placed::Node& from, const Placed::Node& to, std::size_t q);
   void AddRings(Shape& shape, plan::CollectiveKind kind, const Placed& placed);
   void AddVolumes(Shape& shape, const Placed& placed);
   /// What a rank sends towards another and takes from there, as far as the highest switch.

@@ -233,6 +233,7 @@ GroupLocality SlowLocality(const Cluster& cluster, const std::vector<Rank>& rank
     leaf_groups.insert(cluster.DeviceAt(gpu).leaf_group.value());
     rails.insert(cluster.DeviceAt(nic).index);
     nics.insert(cluster.LinkAt(cluster.LinksFrom(nic).back()).bandwidth);
+    nics.insert(cluster.RouteToHost(gpu).links.front().bandwidth);  // PCIe
     const NodeGroup& group = cluster.NodeGroupOf(gpu);
     if (group.gpus_per_node > 1 || group.nodes_per_nvlink_domain > 1) {
       nvlinks.insert(cluster.LinkAt(cluster.LinksFrom(gpu).front()).bandwidth);

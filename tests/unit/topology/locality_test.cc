@@ -114,6 +114,16 @@ TEST(Locality, ALostNicLeavesTheGroupWithOneLess) {
   EXPECT_EQ(Of(spec, {0, 8}).farthest, PathKind::kCrossRail);
 }
 
+TEST(Locality, ANicIsNoFasterThanThePcieLinkBehindIt) {
+  ClusterSpec spec = H100Dgx(2);
+  spec.link_faults = {{FaultyPart::kPcie, NodeId{1}, 0, 0.25}};
+  EXPECT_EQ(Of(spec, {0, 8}).slowest_nic, 16_GBps);  // a quarter of 64
+  EXPECT_EQ(Of(spec, {1, 9}).slowest_nic, 50_GBps);
+  EXPECT_EQ(Of(spec, {0, 1}).slowest_nic, 0_GBps);
+  spec.node_groups[0].nic_bandwidth.value = 200_GBps;
+  EXPECT_EQ(Of(spec, {1, 9}).slowest_nic, 64_GBps);
+}
+
 TEST(Locality, AUplinkMattersOnlyToGroupsThatUseIt) {
   ClusterSpec spec = H100Dgx(40);
   spec.link_faults = {{FaultyPart::kUplink, NodeId{0}, 0, 0}};

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/internal/json_text.h"
+#include "cli/internal/topology_json.h"
 #include "cli/output.h"
-#include "cli/topology_json.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 #include "topology/describe.h"
@@ -40,11 +40,12 @@ std::string AnswerOf(const TopologyOptions& options, const topology::Cluster& cl
   if (options.dot) return topology::ClusterGraph(cluster).Dot();
   const bool json = options.output.json;
   if (!options.from) {
-    return json ? internal::JsonText(ClusterJson(cluster)) : topology::DescribeCluster(cluster);
+    return json ? internal::JsonText(internal::ClusterJson(cluster))
+                : topology::DescribeCluster(cluster);
   }
   const base::Rank from{*options.from};
   const base::Rank to{*options.to};
-  return json ? internal::JsonText(RouteJson(cluster, from, to))
+  return json ? internal::JsonText(internal::RouteJson(cluster, from, to))
               : topology::DescribeRoute(cluster, from, to);
 }
 

@@ -125,9 +125,9 @@ TEST(FlowNetwork, TwoMessagesShareTheNicThatBothLeaveBy) {
 }
 
 TEST(FlowNetwork, WhatOutlastsTheClockIsAnError) {
-  // 6e6 B over a NIC of 1 B/s take 6e6 s; the clock ends after 9.2e6.
+  // 6e9 B over a NIC of 1 kB/s take 6e6 s; the clock ends after 9.2e6.
   topology::ClusterSpec spec = topology::H100Dgx(3);
-  spec.node_groups.front().nic_bandwidth.value = base::BytesPerSecond(1);
+  spec.node_groups.front().nic_bandwidth.value = base::BytesPerSecond(1000);
   const topology::Cluster cluster(spec);
   sim::TrafficMap map(cluster);
   const std::uint32_t one = map.Message(DeviceId(0), DeviceId(8));
@@ -140,12 +140,12 @@ TEST(FlowNetwork, WhatOutlastsTheClockIsAnError) {
     while (network.NextEvent() != sim::FlowNetwork::kNever) network.Advance(network.NextEvent());
   };
   constexpr std::int64_t kDelay = 6'000'000'000'000'000'000;
-  EXPECT_NO_THROW(run(MakeMaxMin, 6e6, 0, false));
-  EXPECT_THROW(run(MakeMaxMin, 6e6, kDelay, false), base::Error);
-  EXPECT_THROW(run(MakeMaxMin, 12e6, 0, false), base::Error);
+  EXPECT_NO_THROW(run(MakeMaxMin, 6e9, 0, false));
+  EXPECT_THROW(run(MakeMaxMin, 6e9, kDelay, false), base::Error);
+  EXPECT_THROW(run(MakeMaxMin, 12e9, 0, false), base::Error);
   if (!HasSimGrid()) return;
-  EXPECT_NO_THROW(run(sim::LoadFlowSolver, 4e6, 0, true));
-  EXPECT_THROW(run(sim::LoadFlowSolver, 6e6, 0, true), base::Error);  // 12e6 s for both
+  EXPECT_NO_THROW(run(sim::LoadFlowSolver, 4e9, 0, true));
+  EXPECT_THROW(run(sim::LoadFlowSolver, 6e9, 0, true), base::Error);  // 12e6 s for both
   EXPECT_THROW(run(sim::LoadFlowSolver, 2e15, 0, true), base::Error);
 }
 

@@ -1,4 +1,4 @@
-#include "cli/topology_json.h"
+#include "cli/internal/topology_json.h"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "topology/graph.h"
 #include "topology/oversubscription.h"
 
-namespace isthmus::cli {
+namespace isthmus::cli::internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -141,4 +141,4 @@ nlohmann::ordered_json RouteJson(const topology::Cluster& cluster, base::Rank fr
   return json;
 }
 
-}  // namespace isthmus::cli
+}  // namespace isthmus::cli::internal

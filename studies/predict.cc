@@ -134,14 +134,14 @@ Prediction StepSimulation::Predict(const std::string& commit) const {
 
 Prediction StepSimulation::PredictWithPath(const std::string& commit) const {
   reports::Analysis analysis(reports::Analysis::Path::kWhole);
-  const bool has_others = !scenario_.other_jobs.empty();
-  auto [prediction, outcome] = PredictInto(analysis, commit, has_others);
+  const bool has_flows = network_ == sim::Network::kFlow;
+  auto [prediction, outcome] = PredictInto(analysis, commit, has_flows);
   reports::Figures& figures = prediction.figures;
   figures.assumptions.push_back(NetworkAssumption(scenario_.cluster, network_));
   const topology::Cluster cluster(scenario_.cluster);
   internal::NameBottleneckLinks(program_, cluster, figures.path);
-  if (has_others) {
-    internal::NameContendedLinks(program_, cluster, outcome, figures.path);
+  if (has_flows) internal::NameContendedLinks(program_, cluster, outcome, figures.path);
+  if (!scenario_.other_jobs.empty()) {
     figures.links = DescribeLinks(outcome, scenario_, program_, cluster, 0);
   }
   return prediction;

@@ -1,5 +1,6 @@
 #include "studies/internal/contended_links.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -11,8 +12,14 @@
 namespace isthmus::studies::internal {
 namespace {
 
-// What flows of one cause lost to other jobs, by link.
 using LostByLink = std::map<std::uint32_t, sim::SummedPicoseconds>;
+
+// What flows of one cause lost to others.
+struct Lost {
+  LostByLink to_other_jobs;
+  LostByLink to_own_job;
+  double own_mean_ps = 0;  // the largest mean by flow, of what this job's flows took on one link
+};
 
 // Worst of all, and how many links cost nearly as much.
 struct Worst {
@@ -38,16 +45,28 @@ Worst WorstOf(const LostByLink& lost) {
 
 void NameContendedLinks(const plan::Program& program, const topology::Cluster& cluster,
                         const sim::Outcome& outcome, std::vector<reports::PathSegment>& path) {
-  std::map<sim::LinkCause, LostByLink> lost;
+  std::map<sim::LinkCause, Lost> lost;
   for (const sim::LinkLoss& loss : outcome.link_history->losses) {
-    if (loss.victim.job == 0 && loss.culprit.job != 0) lost[loss.victim][loss.link] += loss.lost_ps;
+    if (loss.victim.job != 0) continue;
+    Lost& here = lost[loss.victim];
+    if (loss.culprit.job != 0) {
+      here.to_other_jobs[loss.link] += loss.lost_ps;
+      continue;
+    }
+    here.to_own_job[loss.link] += loss.lost_ps;
+    here.own_mean_ps = std::max(
+        here.own_mean_ps, static_cast<double>(loss.lost_ps) / static_cast<double>(loss.num_flows));
   }
   for (reports::PathSegment& piece : path) {
     if (piece.link_kind.empty()) continue;
     const plan::Op& op = program.role(base::Rank(piece.rank)).ops[piece.op_index];
     const auto at = lost.find({0, op.purpose, op.module, op.kind, op.detail});
     if (at == lost.end()) continue;
-    const Worst worst = WorstOf(at->second);
+    const bool is_to_others = !at->second.to_other_jobs.empty();
+    constexpr double kMuch = 0.05;
+    const auto length_ps = static_cast<double>(piece.end_ps - piece.start_ps);
+    if (!is_to_others && at->second.own_mean_ps < kMuch * length_ps) continue;
+    const Worst worst = WorstOf(is_to_others ? at->second.to_other_jobs : at->second.to_own_job);
     const topology::Link& link = outcome.links[worst.link].link;
     piece.link_kind = topology::NameOf(link.kind);
     piece.link = worst.num_alike > 1

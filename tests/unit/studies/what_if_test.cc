@@ -135,6 +135,19 @@ TEST(WhatIfTest, TrafficOfADeadNicSharesThatOfTheNeighbour) {
       static_cast<double>(Find(alone, "pipeline exchange", "pipeline_comm").difference_ps()), 0, 4);
 }
 
+TEST(WhatIfTest, TheLinkIsTheOneOnWhichTimeWasLost) {
+  if (!tests::HasFlows()) GTEST_SKIP() << "SimGrid is not installed";
+  // As above, but what both copies share is one uplink port of 50 GB/s for the 8 NICs of a node.
+  const auto difference = Ask("pp: 2, dp: 2", 2, 2,
+                              {"cluster.fabric.nodes_per_leaf_group=1",
+                               "cluster.fabric.wiring=shared", "cluster.fabric.oversubscription=8"},
+                              sim::Network::kFlow);
+  const double longer = 2 * kMessage / kNic * kPicosecondsPerSecond;
+  const reports::DifferenceTerm& messages = Find(difference, "pipeline exchange", "pipeline_comm");
+  EXPECT_NEAR(static_cast<double>(messages.difference_ps()), longer, 1e-2 * longer);
+  EXPECT_EQ(messages.link_kind, "nic -> uplink");
+}
+
 TEST(WhatIfTest, AChangeThatDecidesNothingHasNoTerms) {
   // Nothing leaves the node.
   const auto difference = Ask("tp: 2", 2, 1, {"cluster.nic.bandwidth=2x"});

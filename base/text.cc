@@ -123,6 +123,18 @@ std::string Counted(std::int64_t count, std::string_view one, std::string_view m
   return fmt::format("{} {}", FormatCount(count), count == 1 ? one : many);
 }
 
+std::string FormatRanges(std::span<const int> numbers) {
+  std::string text;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", first == 0 ? "" : ", ", numbers[first]);
+    if (last > first) text += fmt::format("-{}", numbers[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
 std::string FormatRate(BytesPerSecond rate) {
   return WithPrefix(rate.value(), 1000.0, kDecimal, "B/s");
 }

@@ -33,6 +33,8 @@ std::string FormatSeconds(Seconds time);
 std::string FormatCount(std::int64_t count);
 /// How many of a thing: "1 rank", "1,024 ranks".
 std::string Counted(std::int64_t count, std::string_view one, std::string_view many);
+/// Numbers in the order given, those that follow each other as ranges: "0, 2, 4-7".
+std::string FormatRanges(std::span<const int> numbers);
 /// Decimal prefixes, bytes: "450 GB/s".
 std::string FormatRate(BytesPerSecond rate);
 /// "989 TFLOP/s".

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace isthmus::base {
@@ -33,6 +34,11 @@ std::optional<std::size_t> FindBinary(std::string_view content) {
     position += length;
   }
   return std::nullopt;
+}
+
+std::size_t NumCharacters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
 }
 
 std::string_view WithoutByteOrderMark(std::string_view content) {

@@ -11,6 +11,9 @@ namespace isthmus::base {
 /// Cost: O(|content|).
 std::optional<std::size_t> FindBinary(std::string_view content);
 
+/// Characters of a text in UTF-8: what fmt pads by.
+std::size_t NumCharacters(std::string_view text);
+
 /// Without the mark of UTF-8 ("byte order mark") that some editors write first.
 std::string_view WithoutByteOrderMark(std::string_view content);
 

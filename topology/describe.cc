@@ -188,7 +188,7 @@ std::string DescribeConnectivity(const Cluster& cluster) {
       fmt::format("graph: {}, {}; ", base::Counted(graph.num_devices(), "device", "devices"),
                   base::Counted(graph.num_live_links(), "directed link", "directed links"));
   if (islands.size() == 1) return text + "every GPU reaches every other\n";
-  return text + "cut off are GPUs " + internal::Ranges(CutOff(islands)) + "\n";
+  return text + "cut off are GPUs " + base::FormatRanges(CutOff(islands)) + "\n";
 }
 
 }  // namespace

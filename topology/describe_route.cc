@@ -5,19 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "topology/describe.h"
 
 namespace isthmus::topology {
-namespace {
-
-// Characters of UTF-8, as fmt pads them.
-std::size_t Width(const std::string& label) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      label, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
-}
-
-}  // namespace
-
 std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to) {
   const base::DeviceId source = cluster.DeviceOf(from);
   const base::DeviceId target = cluster.DeviceOf(to);
@@ -30,8 +21,8 @@ std::string DescribeRoute(const Cluster& cluster, base::Rank from, base::Rank to
   std::size_t from_width = 18;
   std::size_t to_width = 17;
   for (const Link& link : route.links) {
-    from_width = std::max(from_width, Width(LabelOf(cluster, link.from)));
-    to_width = std::max(to_width, Width(LabelOf(cluster, link.to)));
+    from_width = std::max(from_width, base::NumCharacters(LabelOf(cluster, link.from)));
+    to_width = std::max(to_width, base::NumCharacters(LabelOf(cluster, link.to)));
   }
   for (const Link& link : route.links) {
     text +=

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "topology/internal/description.h"
+#include "base/text.h"
 #include "topology/internal/picture_parts.h"
 
 namespace isthmus::topology {
@@ -121,10 +121,10 @@ std::vector<SwitchBandwidth> SpineBandwidths(const Cluster& cluster) {
   const auto distinct = Distinct(all, pods);
   for (const auto& [spine, alike] : distinct) {
     spines.push_back(spine);
-    spines.back().where =
-        distinct.size() == 1
-            ? ""
-            : fmt::format("in {} {}", alike.size() == 1 ? "pod" : "pods", internal::Ranges(alike));
+    spines.back().where = distinct.size() == 1
+                              ? ""
+                              : fmt::format("in {} {}", alike.size() == 1 ? "pod" : "pods",
+                                            base::FormatRanges(alike));
   }
   return spines;
 }

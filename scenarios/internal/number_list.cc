@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "scenarios/internal/archive.h"
 
 namespace isthmus::scenarios::internal {
@@ -33,19 +34,6 @@ Failure AddNumbers(std::string_view part, IntegerRange range, std::vector<int>& 
             fmt::format("allowed: {} to {}", range.min, range.max)};
   for (int number = *first; number <= *last; ++number) numbers.push_back(number);
   return {};
-}
-
-std::string PrintNumbers(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t first = 0; first < numbers.size();) {
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{}", numbers[first]);
-    if (last > first) text += fmt::format("-{}", numbers[last]);
-    first = last + 1;
-  }
-  return text;
 }
 
 Failure ParseNumbers(const std::string& text, IntegerRange range, std::vector<int>& numbers) {
@@ -76,7 +64,7 @@ Scalar NumberListScalar(std::vector<int>& numbers, IntegerRange range) {
     return ParseNumbers(text, range, numbers);
   };
   scalar.print = [&numbers] {
-    return numbers.empty() ? std::nullopt : std::optional(PrintNumbers(numbers));
+    return numbers.empty() ? std::nullopt : std::optional(base::FormatRanges(numbers));
   };
   scalar.is_text = true;
   return scalar;

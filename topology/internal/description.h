@@ -19,19 +19,6 @@ inline std::string Numbered(std::string_view thing, int first, int count) {
                     : fmt::format("{}s {} to {}", thing, first, first + count - 1);
 }
 
-/// Numbers in ascending order, those in a row as ranges: "0, 4-7".
-inline std::string Ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t first = 0; first < numbers.size();) {
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{}{}", first == 0 ? "" : ", ", numbers[first]);
-    if (last > first) text += fmt::format("-{}", numbers[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
 inline std::string Row(std::string_view key, std::string_view value) {
   constexpr std::size_t kWidth = 19;
   return fmt::format("  {:<{}}{}\n", key, std::max(kWidth, key.size() + 2), value);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "base/xml.h"
 
 namespace isthmus::topology::internal {
@@ -29,9 +30,7 @@ std::string Rectangle(double x, double y, double width, double height, std::stri
 
 // About; letters of a sans-serif are mostly narrower.
 double WidthOf(std::string_view text, double size) {
-  const auto characters = std::ranges::count_if(
-      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
-  return 0.56 * size * static_cast<double>(characters);
+  return 0.56 * size * static_cast<double>(base::NumCharacters(text));
 }
 
 }  // namespace

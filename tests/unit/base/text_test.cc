@@ -48,6 +48,12 @@ TEST(Format, SecondsTakeTheUnitThatKeepsThemReadable) {
   EXPECT_EQ(FormatSeconds(216000_s), "2.50 days");
 }
 
+TEST(Format, NumbersInARowAreARange) {
+  EXPECT_EQ(FormatRanges(std::vector<int>{0, 4, 5, 6, 9, 10}), "0, 4-6, 9-10");
+  EXPECT_EQ(FormatRanges(std::vector<int>{7, 3, 2}), "7, 3, 2");
+  EXPECT_EQ(FormatRanges({}), "");
+}
+
 TEST(Format, CountsHaveThousandsApart) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");

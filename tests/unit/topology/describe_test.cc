@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/unit_literals.h"
-#include "topology/internal/description.h"
 #include "topology/picture.h"
 #include "topology/presets.h"
 
@@ -244,7 +243,6 @@ TEST(DescribeCluster, TellsGpusInARowAsARange) {
     spec.link_faults.push_back({FaultyPart::kNic, NodeId{1}, gpu, 0});
   }
   EXPECT_THAT(DescribeCluster(Cluster(spec)), HasSubstr("cut off are GPUs 8-15\n"));
-  EXPECT_EQ(internal::Ranges({0, 4, 5, 6, 9, 10}), "0, 4-6, 9-10");
 }
 
 TEST(DescribeCluster, TellsAHostsCores) {

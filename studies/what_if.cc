@@ -71,9 +71,7 @@ std::vector<std::string> NotesOn(const std::vector<scenarios::Change>& changes,
   }
   const bool is_of_nics =
       any([](const std::string& key) { return key.ends_with(".nic_bandwidth"); });
-  int num_nodes = 0;
-  for (const topology::NodeGroup& group : base.cluster.node_groups) num_nodes += group.num_nodes;
-  if (is_of_nics && !base.cluster.fabric.custom && num_nodes > 1) {
+  if (is_of_nics && !base.cluster.fabric.custom && topology::NumNodes(base.cluster) > 1) {
     notes.emplace_back(
         "uplinks are built for the NICs below them: their bandwidth changes with that of the NICs");
   }

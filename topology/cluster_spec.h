@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -127,6 +130,18 @@ enum class FaultyPart {
   kSwitch,    ///< all links of a custom fabric's switch `index`, whatever the node
 };
 
+/// As files name them.
+inline constexpr std::array<std::pair<std::string_view, FaultyPart>, 9> kFaultyParts = {
+    {{"nvlink", FaultyPart::kNvlink},
+     {"pcie", FaultyPart::kPcie},
+     {"nic", FaultyPart::kNic},
+     {"uplink", FaultyPart::kUplink},
+     {"core_link", FaultyPart::kCoreLink},
+     {"spine", FaultyPart::kSpine},
+     {"core", FaultyPart::kCore},
+     {"cable", FaultyPart::kCable},
+     {"switch", FaultyPart::kSwitch}}};
+
 /// A link, both its directions, with a part of its bandwidth left. 0 is a dead link. Where the
 /// switches of a layer count as one, the layer loses their share: one dead spine of 4 is a quarter.
 struct LinkFault {
@@ -208,5 +223,12 @@ struct ClusterSpec {
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
+
+/// Of all groups.
+inline int NumNodes(const ClusterSpec& cluster) {
+  int nodes = 0;
+  for (const NodeGroup& group : cluster.node_groups) nodes += group.num_nodes;
+  return nodes;
+}
 
 }  // namespace isthmus::topology

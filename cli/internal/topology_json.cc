@@ -1,8 +1,7 @@
 #include "cli/internal/topology_json.h"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -15,10 +14,6 @@ namespace isthmus::cli::internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// As in cluster files, in the order of FaultyPart.
-constexpr std::array<std::string_view, 9> kParts = {
-    "nvlink", "pcie", "nic", "uplink", "core_link", "spine", "core", "cable", "switch"};
 
 Json GroupsJson(const topology::ClusterSpec& spec) {
   Json groups = Json::array();
@@ -83,7 +78,9 @@ Json FabricJson(const topology::Cluster& cluster) {
 Json FaultsJson(const topology::ClusterSpec& spec) {
   Json faults = Json::array();
   for (const topology::LinkFault& fault : spec.link_faults) {
-    faults.push_back({{"part", kParts.at(static_cast<std::size_t>(fault.part))},
+    const auto* const part = std::ranges::find(topology::kFaultyParts, fault.part,
+                                               [](const auto& named) { return named.second; });
+    faults.push_back({{"part", part->first},
                       {"node", fault.node.value()},
                       {"index", fault.index},
                       {"bandwidth_factor", fault.bandwidth_factor}});

@@ -1,6 +1,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "scenarios/internal/fields.h"
@@ -9,7 +10,6 @@ namespace isthmus::scenarios::internal {
 namespace {
 
 using enum Presence;
-using topology::FaultyPart;
 using topology::LeafWiring;
 using topology::RanksShare;
 using topology::Sourced;
@@ -157,14 +157,10 @@ void FabricFields(Archive& archive, topology::FabricSpec& fabric) {
 }
 
 void FaultFields(Archive& archive, topology::LinkFault& fault) {
+  std::vector<Word> parts;
+  for (const auto& [name, part] : topology::kFaultyParts) parts.push_back(Means(name, part));
   archive.Value(
-      "part",
-      OneOf(fault.part, {Means("nvlink", FaultyPart::kNvlink), Means("pcie", FaultyPart::kPcie),
-                         Means("nic", FaultyPart::kNic), Means("uplink", FaultyPart::kUplink),
-                         Means("core_link", FaultyPart::kCoreLink),
-                         Means("spine", FaultyPart::kSpine), Means("core", FaultyPart::kCore),
-                         Means("cable", FaultyPart::kCable), Means("switch", FaultyPart::kSwitch)}),
-      kRequired,
+      "part", OneOf(fault.part, std::move(parts)), kRequired,
       "which kind of link: of a GPU, NIC, leaf switch (uplink) or spine switch (core_link), all "
       "links of a spine or core switch; of a custom fabric a cable of its list, or all of a "
       "switch");

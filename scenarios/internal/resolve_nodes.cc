@@ -12,12 +12,6 @@
 namespace isthmus::scenarios::internal {
 namespace {
 
-int NumNodes(const topology::ClusterSpec& cluster) {
-  int nodes = 0;
-  for (const topology::NodeGroup& group : cluster.node_groups) nodes += group.num_nodes;
-  return nodes;
-}
-
 // The group of a node and the node's first GPU; the node must exist.
 std::pair<const topology::NodeGroup*, int> GroupOf(const topology::ClusterSpec& cluster, int node) {
   int first_gpu = 0;
@@ -30,7 +24,7 @@ std::pair<const topology::NodeGroup*, int> GroupOf(const topology::ClusterSpec& 
 }
 
 bool CheckExist(Resolution& resolution, const std::string& path, const std::vector<int>& nodes) {
-  const int num_nodes = NumNodes(resolution.spec.cluster);
+  const int num_nodes = topology::NumNodes(resolution.spec.cluster);
   const int highest = *std::ranges::max_element(nodes);
   if (highest < num_nodes) return true;
   resolution.Complain(path, fmt::format("there is no node {}", highest),
@@ -45,7 +39,7 @@ std::vector<int> OwnNodes(const ScenarioSpec& spec) {
   std::vector<int> own;
   std::size_t ranks = 0;
   const auto count = static_cast<int>(spec.on_nodes.size());
-  for (int index = 0; index < (count > 0 ? count : NumNodes(spec.cluster)); ++index) {
+  for (int index = 0; index < (count > 0 ? count : topology::NumNodes(spec.cluster)); ++index) {
     const int node = count > 0 ? spec.on_nodes[static_cast<std::size_t>(index)] : index;
     const auto [group, first] = GroupOf(spec.cluster, node);
     const int end = first + group->gpus_per_node;

@@ -37,8 +37,7 @@ CableEndSpec ReadCableEnd(const ClusterSpec& spec, std::string_view text) {
   if (!text.starts_with(kNic)) return fmt::format("there is no switch \"{}\"", text);
   const std::string_view numbers = text.substr(kNic.size());
   const std::size_t dot = numbers.find('.');
-  int num_nodes = 0;
-  for (const NodeGroup& group : spec.node_groups) num_nodes += group.num_nodes;
+  const int num_nodes = NumNodes(spec);
   const auto nodes = ReadSpan(numbers.substr(0, dot), num_nodes - 1);
   const auto indices =
       dot == std::string_view::npos ? std::nullopt : ReadSpan(numbers.substr(dot + 1), 0);

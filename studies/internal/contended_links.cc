@@ -19,6 +19,15 @@ struct Lost {
   LostByLink to_other_jobs;
   LostByLink to_own_job;
   double own_mean_ps = 0;  // the largest mean by flow, of what this job's flows took on one link
+
+  const LostByLink& that_counts() const {
+    return to_other_jobs.empty() ? to_own_job : to_other_jobs;
+  }
+  // Whether a piece of that length is told of it.
+  bool CountsFor(std::int64_t length_ps) const {
+    constexpr double kMuch = 0.05;
+    return !to_other_jobs.empty() || own_mean_ps >= kMuch * static_cast<double>(length_ps);
+  }
 };
 
 // Worst of all, and how many links cost nearly as much.
@@ -57,22 +66,20 @@ void NameContendedLinks(const plan::Program& program, const topology::Cluster& c
     here.own_mean_ps = std::max(
         here.own_mean_ps, static_cast<double>(loss.lost_ps) / static_cast<double>(loss.num_flows));
   }
+  std::map<sim::LinkCause, Worst> worst;
+  for (const auto& [cause, losses] : lost) worst.emplace(cause, WorstOf(losses.that_counts()));
   for (reports::PathSegment& piece : path) {
     if (piece.link_kind.empty()) continue;
     const plan::Op& op = program.role(base::Rank(piece.rank)).ops[piece.op_index];
-    const auto at = lost.find({0, op.purpose, op.module, op.kind, op.detail});
-    if (at == lost.end()) continue;
-    const bool is_to_others = !at->second.to_other_jobs.empty();
-    constexpr double kMuch = 0.05;
-    const auto length_ps = static_cast<double>(piece.end_ps - piece.start_ps);
-    if (!is_to_others && at->second.own_mean_ps < kMuch * length_ps) continue;
-    const Worst worst = WorstOf(is_to_others ? at->second.to_other_jobs : at->second.to_own_job);
-    const topology::Link& link = outcome.links[worst.link].link;
+    const sim::LinkCause cause{0, op.purpose, op.module, op.kind, op.detail};
+    const auto at = lost.find(cause);
+    if (at == lost.end() || !at->second.CountsFor(piece.end_ps - piece.start_ps)) continue;
+    const Worst& here = worst.at(cause);
+    const topology::Link& link = outcome.links[here.link].link;
     piece.link_kind = topology::NameOf(link.kind);
-    piece.link = worst.num_alike > 1
-                     ? std::string()
-                     : fmt::format("{} -> {}", topology::LabelOf(cluster, link.from),
-                                   topology::LabelOf(cluster, link.to));
+    piece.link = here.num_alike > 1 ? std::string()
+                                    : fmt::format("{} -> {}", topology::LabelOf(cluster, link.from),
+                                                  topology::LabelOf(cluster, link.to));
   }
 }
 

@@ -79,16 +79,11 @@ int Simulate(const SimulateOptions& options) {
   engine.allocator = scenario.job.allocator;
   const topology::Cluster cluster(scenario.cluster);
   progress.Begin("planning");
-  const plan::Program program = plan::Build(scenario.job);
+  const studies::StepSimulation planned(scenario, engine.network);
+  const plan::Program& program = planned.program();
+  engine.other_jobs = planned.OtherJobs();
   progress.Begin("simulating");
-  profiles::Profile profile = scenario.profile;
-  std::optional<studies::StepSimulation> planned;
-  if (studies::FollowsPowerBalance(profile) || !scenario.other_jobs.empty()) {
-    planned.emplace(scenario, engine.network);
-    profile = planned->profile();
-    engine.other_jobs = planned->OtherJobs();
-  }
-  if (studies::FollowsPowerBalance(profile))
+  if (studies::FollowsPowerBalance(planned.profile()))
     scenario.assumptions.emplace_back(studies::kClockIsRelieved);
 
   TraceOutputs traces(options.traces, {&progress});
@@ -99,7 +94,7 @@ int Simulate(const SimulateOptions& options) {
                             .seed = scenario.seed,
                             .assumptions = scenario.assumptions};
   const sim::Outcome outcome =
-      sim::Simulate(program, cluster, profile, engine, facts, traces.sink());
+      sim::Simulate(program, cluster, planned.profile(), engine, facts, traces.sink());
   if (outcome.deadlock) throw base::Error(outcome.explanation);
 
   reports::Figures figures = traces.analysis().figures();
@@ -124,8 +119,8 @@ int Simulate(const SimulateOptions& options) {
         reports::EngineCost{.wall_s = wall.count(), .peak_rss_bytes = usage.ru_maxrss * 1024};
   }
   if (studies::HasPowerBalance(scenario.profile)) {
-    const sim::DutyRelief relief =
-        studies::EstimateDutyRelief(program, scenario.profile, profile, figures.step_time_s);
+    const sim::DutyRelief relief = studies::EstimateDutyRelief(
+        program, scenario.profile, planned.profile(), figures.step_time_s);
     figures.duty_relief = reports::DutyRelief{relief.clock_ratio, relief.step_time_s};
   }
   WriteFigures(options.output, figures);

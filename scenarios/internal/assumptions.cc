@@ -51,7 +51,8 @@ std::string ClusterAssumption(const topology::ClusterSpec& cluster) {
 
 // Where whole ports make another fabric than was asked for.
 void AddWholePorts(const topology::ClusterSpec& spec, std::vector<std::string>& assumptions) {
-  if (spec.ranks_share != topology::RanksShare::kNothing) return;
+  // Without layers there is nothing to ask a cluster for, which takes long to build cable by cable.
+  if (spec.ranks_share != topology::RanksShare::kNothing || spec.fabric.custom) return;
   const topology::Cluster cluster(spec);
   const auto add = [&](std::string_view layer,
                        const std::vector<topology::SwitchBandwidth>& switches) {

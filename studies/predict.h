@@ -41,7 +41,8 @@ class StepSimulation {
   Prediction Predict(const std::string& commit) const;
 
   /// The same with the whole critical path (Figures::path); pieces that move bytes have their links
-  /// (internal/bottleneck_links.h).
+  /// (internal/bottleneck_links.h, internal/contended_links.h). With flows nothing is folded then,
+  /// since a folded link stands for many.
   Prediction PredictWithPath(const std::string& commit) const;
 
   /// Those beside it, for sim::SimOptions; they refer to this.

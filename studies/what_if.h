@@ -24,7 +24,7 @@ struct WhatIfOptions {
 ///
 /// Throws base::ScenarioError with every mistake, one of a change at `--change key`; base::Error
 /// where there is nothing to compare: no changes, or a profile that prices no kernels.
-/// Cost: two simulations with their traces' paths in memory.
+/// Cost: two simulations with their traces' paths in memory; with flows of every rank.
 reports::StepDifference WhatIf(const WhatIfOptions& options);
 
 }  // namespace isthmus::studies

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -20,6 +21,7 @@ namespace isthmus::topology::internal {
 namespace {
 
 constexpr std::size_t kMaxMistakes = 20;
+constexpr const char* kOnePrint = "give one print of one fabric";
 constexpr std::size_t kMaxLine = 4096;  // bytes; std::regex recurses, a level a character
 constexpr std::size_t kQuoted = 60;
 constexpr std::size_t kNamed = 4;  // of things that are missing
@@ -133,8 +135,7 @@ class Reader {
     node_ = parts[2];
     DiscoveredNode& node = read_.nodes[node_];
     if (node.line > 0) {
-      Mistake(fmt::format("\"{}\" comes again; it was on line {}", node_, node.line),
-              "give one print of one fabric");
+      Mistake(fmt::format("\"{}\" comes again; it was on line {}", node_, node.line), kOnePrint);
     }
     const bool is_switch = parts[1] == "Switch";
     const std::string description = parts[3];
@@ -153,14 +154,29 @@ class Reader {
     DiscoveredCable cable = SpeedOf(parts[4]);
     cable.line = line_;
     const auto [known, is_new] = read_.cables.try_emplace({from, to}, cable);
-    if (is_new || !cable.bandwidth) return;
+    if (is_new) {
+      TakePorts({&from, &to});
+      return;
+    }
+    if (!cable.bandwidth) return;
     // Seen from its other end.
     if (known->second.bandwidth && known->second.speed != cable.speed) {
       Mistake(fmt::format("the cable runs at {}, on line {} at {}", cable.speed, known->second.line,
                           known->second.speed),
-              "give one print of one fabric");
+              kOnePrint);
     }
     known->second = cable;
+  }
+
+  // Of a cable that wasn't known.
+  void TakePorts(std::initializer_list<const DiscoveredPort*> ports) {
+    for (const DiscoveredPort* port : ports) {
+      const auto [taken, is_free] = line_of_port_.try_emplace(*port, line_);
+      if (is_free) continue;
+      Mistake(fmt::format("port {} of \"{}\" has another cable, on line {}", port->second,
+                          port->first, taken->second),
+              kOnePrint);
+    }
   }
 
   // What a port's comment calls the node that it leads to.
@@ -199,7 +215,8 @@ class Reader {
   int line_ = 0;
   std::string node_;
   DiscoveredText read_;
-  std::map<std::string, std::string> told_;  // what ports' comments call nodes, by key
+  std::map<DiscoveredPort, int> line_of_port_;  // of the cable in it
+  std::map<std::string, std::string> told_;     // what ports' comments call nodes, by key
   std::vector<base::Diagnostic> mistakes_;
 };
 

@@ -219,6 +219,21 @@ TEST(Ibnetdiscover, RefusesAFileThatWasCutOff) {
               HasSubstr("is the file cut off?"));
 }
 
+TEST(Ibnetdiscover, APortHasOneCable) {
+  // Prints of two fabrics in one file, or of one before and after a cable was moved.
+  const std::string text = R"(Switch 2 "S-01" # "a"
+[1] "H-11"[1] # "n1 x" lid 1 4xNDR
+[1] "S-02"[1] # "b" lid 1 4xNDR
+Switch 2 "S-02" # "b"
+[1] "S-01"[1] # "a" lid 1 4xNDR
+Ca 1 "H-11" # "n1 x"
+[1] "S-01"[1] # lid 1 lmc 0 "a" lid 1 4xNDR
+)";
+  EXPECT_EQ(MistakeOf(text),
+            "f.txt:3:1: error: port 1 of \"S-01\" has another cable, on line 2\n"
+            "  hint: give one print of one fabric");
+}
+
 TEST(Ibnetdiscover, RefusesWhatIsNoClusterOfEqualNodes) {
   EXPECT_THAT(MistakeOf(kTwoLeaves, "cpu-*"), HasSubstr("none of its 6 channel adapters is a NIC"));
   const std::string back_to_back = R"(Switch 2 "S-01" # "sw"
